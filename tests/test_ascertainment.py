@@ -43,7 +43,7 @@ def all_columns(n_states, missing):
 @pytest.mark.parametrize("ascertainment", KINDS)
 @pytest.mark.parametrize("tree", [THREE, FOUR])
 @pytest.mark.parametrize("noise", [0.0, 0.2])
-def test_columns_that_can_be_recorded_have_total_probability_one(ascertainment, tree, noise):
+def test_probabilities_of_recordable_columns_sum_to_one(ascertainment, tree, noise):
     n = tree.n_leaves
     for q, missing in itertools.product(SHARES, [(), (0,), (n - 1,), (0, 1)]):
         if ascertainment == "variable" and n - len(missing) < 2:
@@ -71,7 +71,7 @@ def test_likelihood_matches_brute_force(ascertainment, tree, noise):
     assert mixed.log_likelihood(tree, X) == pytest.approx(expected, abs=1e-11)
 
 
-def test_cells_with_several_states_count_as_missing_in_the_condition():
+def test_condition_treats_state_sets_as_missing():
     q, column = np.array(SHARES[1]), np.array([0.0, 1.0, ct.state_set(0, 2), 2.0])
     process = ct.Multinomial(0.8, [q])
     conditional = process.replace(ascertainment="variable").log_likelihood(FOUR, column[:, None])
@@ -80,7 +80,7 @@ def test_cells_with_several_states_count_as_missing_in_the_condition():
     assert conditional == pytest.approx(process.log_likelihood(FOUR, column[:, None]) - expected, abs=1e-12)
 
 
-def test_precision_on_very_short_trees():
+def test_likelihood_is_precise_on_very_short_trees():
     """On a tree of height 0 < h << 1 only one branch has a mutation: which one is chosen in proportion to its length."""
     for scale in (1e-3, 1e-6, 1e-9):
         tree = ct.Tree(FOUR.children, scale * FOUR.heights)
@@ -92,7 +92,7 @@ def test_precision_on_very_short_trees():
     assert math.exp(process.log_likelihood(far, [[0], [1], [nan]])) == pytest.approx(0.5, rel=1e-6)
 
 
-def test_unrecordable_columns_are_named():
+def test_unrecordable_columns_are_rejected_by_name():
     X = np.array([[0, 1, 0, nan], [1, 1, 0, 0], [0, 1, 0, nan]])
     process = ct.Multinomial(ascertainment="variable")
     tree = ct.simulate_tree(3, random_state=0)
@@ -118,7 +118,7 @@ def test_unrecordable_columns_are_named():
         ct.Multinomial(ascertainment="constant")
 
 
-def test_ascertainment_is_a_process_parameter():
+def test_process_copies_keep_ascertainment():
     process = ct.Multinomial(0.5, [[0.4, 0.6]], 0.1, "present")
     assert process.replace(rate=2.0).ascertainment == "present"
     assert process.rescale_clock(2.0).ascertainment == "present"
@@ -130,7 +130,7 @@ def test_ascertainment_is_a_process_parameter():
 
 
 @pytest.mark.parametrize("ascertainment", KINDS)
-def test_simulated_columns_are_recorded_ones_with_their_probabilities(ascertainment):
+def test_simulated_columns_have_conditional_probabilities(ascertainment):
     """Pearson's statistic is held to its quantile of 1e-6."""
     process = ct.Multinomial(0.3, [[0.6, 0.4]] * 4000, 0.1, ascertainment)
     X = process.simulate(THREE, random_state=1)
@@ -145,7 +145,7 @@ def test_simulated_columns_are_recorded_ones_with_their_probabilities(ascertainm
     assert statistic < 38  # of 6 degrees of freedom or less
 
 
-def test_unrecordable_columns_cannot_be_simulated(monkeypatch):
+def test_simulation_of_unrecordable_columns_is_rejected(monkeypatch):
     monkeypatch.setattr("coaltree.process.multinomial.MAX_REDRAWS", 3)
     with pytest.raises(InputError, match="recorded too rarely"):
         ct.Multinomial(1e-9, [[0.5, 0.5]], ascertainment="variable").simulate(THREE, random_state=0)
@@ -164,7 +164,7 @@ def check_mean(values, expected, what):
 @pytest.mark.parametrize(
     ("ascertainment", "n"), [("variable", 3), ("present", 3), pytest.param("variable", 4, marks=pytest.mark.slow)]
 )
-def test_posterior_of_trees_matches_quadrature(ascertainment, n):
+def test_mcmc_posterior_matches_quadrature(ascertainment, n):
     X, process = table(n)
     process = process.replace(ascertainment=ascertainment)
     truth = exact_posterior.integrals(X, process)
@@ -216,7 +216,7 @@ def test_smc_evidence_is_exact():
     assert sample.log_evidence_traces[0, -1] == pytest.approx(sample.log_evidence)
 
 
-def test_greedy_trees_know_their_joint_density_and_can_be_refined():
+def test_greedy_log_joint_is_correct_and_refine_improves_it():
     process = ct.Multinomial(0.4, [[0.5, 0.5]] * 60, ascertainment="variable")
     X = process.simulate(ct.simulate_tree(12, random_state=3), random_state=4)
     found = ct.greedy(X, process)
@@ -251,7 +251,7 @@ def test_gradients_match_finite_differences(ascertainment):
 
 @pytest.mark.parametrize("ascertainment", KINDS)
 @pytest.mark.parametrize("pooled", [True, False])
-def test_calibration_climbs_to_where_no_rate_is_better(ascertainment, pooled):
+def test_calibrate_reaches_local_maximum(ascertainment, pooled):
     tree = ct.simulate_tree(20, random_state=5)
     true = ct.Multinomial(0.3, [[0.6, 0.4]] * 30, ascertainment=ascertainment)
     X = true.simulate(tree, random_state=6)
@@ -274,7 +274,7 @@ def test_calibration_climbs_to_where_no_rate_is_better(ascertainment, pooled):
 
 
 @pytest.mark.parametrize("ascertainment", ["variable", pytest.param("present", marks=pytest.mark.slow)])
-def test_rates_and_equilibria_are_drawn_from_their_posterior(ascertainment):
+def test_parameter_draws_match_quadrature(ascertainment):
     """Given a tree, the means of the rate and of shares are those of quadrature."""
     X = np.array([[0, 1, 1], [1, 1, 0], [0, 0, nan], [1, nan, 1]])
     process = ct.Multinomial(0.8, [[0.4, 0.6]] * 3, 0.15, ascertainment)
@@ -298,7 +298,7 @@ def test_rates_and_equilibria_are_drawn_from_their_posterior(ascertainment):
 
 
 @pytest.mark.parametrize("ascertainment", ["variable", pytest.param("present", marks=pytest.mark.slow)])
-def test_draws_of_trees_and_parameters_return_the_prior(ascertainment):
+def test_joint_draws_leave_prior_invariant(ascertainment):
     """Draws of tree and parameters, then a table given them, then both given the table, return the prior (Geweke, 2004).
 
     Means are held to 5 standard errors of batches.
@@ -318,7 +318,7 @@ def test_draws_of_trees_and_parameters_return_the_prior(ascertainment):
         check_mean(column, expected, what)
 
 
-def test_unseen_columns_are_drawn_as_often_as_expected():
+def test_unrecorded_columns_are_drawn_with_expected_counts():
     X, process = table(4)
     process = process.replace(ascertainment="variable", noise=0.2)
     unseen = Unseen.from_table(process, X)
@@ -338,7 +338,7 @@ def test_unseen_columns_are_drawn_as_often_as_expected():
 # -- what it is for --------------------------------------------------------------------------------------------------
 
 
-def test_ascertainment_removes_bias_of_heights():
+def test_ascertainment_removes_height_bias():
     """The mean log ratio of the most likely height of a tree to the true one, over 12 tables, is held to 4.5 standard errors."""
     factors = np.linspace(-1.5, 2.5, 21)
     errors = {None: [], "variable": []}
@@ -368,7 +368,7 @@ def matrix():
     return pd.DataFrame(X.astype(int).astype(str), columns=[f"c{d}" for d in range(30)])
 
 
-def test_ascertainment_in_estimator(matrix, tmp_path):
+def test_estimator_supports_ascertainment(matrix, tmp_path):
     process = ct.Multinomial(ascertainment="variable")
     model = ct.CoalescentClustering(
         inference="mcmc", n_samples=30, n_chains=2, categorical_process=process, draw_parameters=True, random_state=0
@@ -382,13 +382,13 @@ def test_ascertainment_in_estimator(matrix, tmp_path):
     np.testing.assert_array_equal(model.score_samples(matrix), again.score_samples(matrix))
 
 
-def test_predictions_on_row_subset_ignore_ascertainment(matrix, monkeypatch):
+def test_predictions_with_row_subset_ignore_ascertainment(matrix, monkeypatch):
     monkeypatch.setattr("coaltree.workflow.model.max_rows", lambda n_columns: 4)
     model = ct.CoalescentClustering(categorical_process=ct.Multinomial(ascertainment="variable")).fit(matrix)
     assert np.isfinite(model.score_samples(matrix)).all()
 
 
-def test_estimator_names_unrecordable_columns(matrix):
+def test_estimator_rejects_unrecordable_columns_by_name(matrix):
     table = matrix.assign(same="1", other="0")
     for ascertainment, advice in (("variable", "Leave them out, or"), ("present", "use ascertainment='variable'")):
         process = ct.Multinomial(ascertainment=ascertainment)
@@ -399,7 +399,7 @@ def test_estimator_names_unrecordable_columns(matrix):
         ct.CoalescentClustering(categorical_process=ct.Multinomial(ascertainment="variable")).fit(either)
 
 
-def test_ascertainment_in_command_line(matrix, tmp_path, monkeypatch, capsys):
+def test_fit_command_supports_ascertainment(matrix, tmp_path, monkeypatch, capsys):
     """From a NEXUS file, whose characters are categorical."""
     rows = "\n".join(f"row{i} {''.join(row)}" for i, row in enumerate(matrix.to_numpy()))
     header = (

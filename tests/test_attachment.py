@@ -49,7 +49,7 @@ def branch_masses(tree, found):
 
 
 @given(trees(), st.sampled_from([0.0, 1e-3, 1.0, 100.0]), st.sampled_from([0.3, 1.1]))
-def test_all_places_together_have_probability_one(tree, shift, width):
+def test_attachment_point_masses_sum_to_one(tree, shift, width):
     found = attachment_points(tree, shift, width)
     assert np.exp(found.log_masses).sum() == pytest.approx(1.0, abs=1e-9)
     tops = np.append(tree.heights[tree.parents[:-1]], np.inf)
@@ -58,7 +58,7 @@ def test_all_places_together_have_probability_one(tree, shift, width):
 
 
 @given(trees(most=6))
-def test_masses_of_branches_by_quadrature(tree):
+def test_branch_masses_match_quadrature(tree):
     masses = branch_masses(tree, attachment_points(tree))
     tops = np.append(tree.heights[tree.parents[:-1]], np.inf)
     for node in range(tree.n_nodes):
@@ -67,7 +67,7 @@ def test_masses_of_branches_by_quadrature(tree):
 
 
 @given(trees(most=6), st.floats(0, 3), st.floats(0, 3))
-def test_masses_of_intervals_by_quadrature(tree, a, b):
+def test_interval_masses_match_quadrature(tree, a, b):
     scale = tree.heights[-1] if tree.heights[-1] > 0 else 1.0
     low, high = sorted([a * scale, b * scale])
     survival = Survival(tree)
@@ -79,7 +79,7 @@ def test_masses_of_intervals_by_quadrature(tree, a, b):
 
 @pytest.mark.parametrize("n", [1, 2, 5, 30])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 50.0])
-def test_mean_heights_by_quadrature(n, scale):
+def test_attachment_point_moments_match_quadrature(n, scale):
     """Points stand for their cells: means of h and of 1 / (h + shift) over all places come out."""
     drawn = simulate_tree(n, n)
     tree = Tree(drawn.children, scale * drawn.heights)
@@ -89,7 +89,7 @@ def test_mean_heights_by_quadrature(n, scale):
     assert np.sum(np.exp(found.log_masses) * found.heights) == pytest.approx(expected, rel=2e-3)
 
 
-def test_one_and_two_leaves_by_hand():
+def test_attachment_points_of_one_and_two_leaves():
     one = attachment_points(Tree([], [0.0]))
     assert np.all(one.nodes == 0)
     assert np.sum(np.exp(one.log_masses) * one.heights) == pytest.approx(1.0, rel=1e-4)  # an exponential of rate 1
@@ -101,7 +101,7 @@ def test_one_and_two_leaves_by_hand():
         )
 
 
-def test_where_the_last_leaf_of_a_coalescent_attaches():
+def test_attachment_prior_matches_simulated_coalescent():
     """The prior is what Kingman's coalescent says of one leaf given all others.
 
     Put all places in a row, branch by branch: the probability of those before the one where the leaf is has a uniform

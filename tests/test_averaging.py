@@ -51,7 +51,7 @@ def meeting_heights(tree):
 
 @pytest.mark.parametrize(("most", "missing"), [(12, False), (12, True), (60, False), (300, True)])
 @pytest.mark.parametrize("kind", PROCESSES)
-def test_result_is_a_tree_that_keeps_the_lower_merges(kind, most, missing):
+def test_averaged_tree_keeps_lower_merges(kind, most, missing):
     X, found = table(kind, missing=missing)
     tree = average_trees(found.tree, X, found.process, max_lineages=most)
     kept = max(len(X) - most, 0)
@@ -68,7 +68,7 @@ def test_result_is_a_tree_that_keeps_the_lower_merges(kind, most, missing):
 @pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
 @pytest.mark.parametrize("most", [2, 12, 60])
 @pytest.mark.parametrize("kind", PROCESSES)
-def test_without_perturbation_the_greedy_tree_comes_back(kind, most, missing):
+def test_unperturbed_average_equals_greedy_tree(kind, most, missing):
     X, found = table(kind, missing=missing and kind not in IN_ORDER)
     tree = average_trees(found.tree, X, found.process, n_trees=2, max_lineages=most, jitter=0.0, drop=0.0)
     assert tree.merge_heights == pytest.approx(found.tree.merge_heights, abs=1e-7)
@@ -98,7 +98,7 @@ def test_average_matches_brute_force():
     assert np.unique(np.round(tree.merge_heights, 6)).size > n // 2, "the comparison is one of different heights"
 
 
-def test_cells_that_are_dropped_are_missing_cells():
+def test_dropped_cells_are_treated_as_missing():
     """Of a table of states every replicate is the table with some of its cells left out."""
     X, found = table("multinomial", n=25)
     lineages = averaging._last_lineages(found.tree, found.process.forest(X, len(X)), len(X))
@@ -114,7 +114,7 @@ def test_cells_that_are_dropped_are_missing_cells():
 
 @pytest.mark.parametrize("kind", ["stationary", "brownian", "stationary, noise of columns"])
 @pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
-def test_means_move_as_if_every_leaf_below_had_moved(kind, missing):
+def test_perturbed_means_match_perturbed_leaves(kind, missing):
     """Leaves that merged at height 0: the variance of a moved mean is that of the mean of moved leaves.
 
     The standard error of a variance of 2,000 normal numbers is 3.2 %: six of them are a false alarm in 10^8, in 200 comparisons.
@@ -141,7 +141,7 @@ def test_means_move_as_if_every_leaf_below_had_moved(kind, missing):
 
 
 @pytest.mark.parametrize("kind", ["stationary", "mixed"])
-def test_threads_do_not_matter(kind):
+def test_averaging_is_independent_of_threads(kind):
     X, found = table(kind)
     alone = average_trees(found.tree, X, found.process)
     assert average_trees(found.tree, X, found.process, n_jobs=3) == alone
@@ -151,7 +151,7 @@ def test_threads_do_not_matter(kind):
 @pytest.mark.parametrize("most", [20, 300])
 @pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
 @pytest.mark.parametrize("kind", ["stationary", "brownian", "mixed", "three kinds"])
-def test_order_of_rows_and_columns_units_and_codes_do_not_matter(kind, missing, most):
+def test_averaging_is_invariant_to_order_units_and_codes(kind, missing, most):
     # lower merges are those of the greedy tree
     X, found = table(kind, missing=missing and (most > 60 or kind not in IN_ORDER))
     tree = average_trees(found.tree, X, found.process, max_lineages=most)
@@ -169,7 +169,7 @@ def test_order_of_rows_and_columns_units_and_codes_do_not_matter(kind, missing, 
     assert meeting_heights(other) == pytest.approx(meeting_heights(tree)[np.ix_(rows, rows)], abs=1e-6)
 
 
-def test_order_of_rows_does_not_matter_to_categories():
+def test_averaging_of_categories_is_invariant_to_row_order():
     """Of rows that are equal, any may be the first: which rows meet where is then the same for their kinds only."""
     X, found = table("multinomial", n=100)
     tree = average_trees(found.tree, X, found.process)
@@ -180,7 +180,7 @@ def test_order_of_rows_does_not_matter_to_categories():
     assert other.merge_heights == pytest.approx(tree.merge_heights, abs=1e-6)
 
 
-def test_average_is_more_stable_than_a_greedy_tree():
+def test_average_is_more_stable_than_greedy_tree():
     """Against trees of the same rows with other small noise, averages agree better on where pairs meet."""
     greedy, averaged = [], []
     for seed in range(4):
@@ -194,7 +194,7 @@ def test_average_is_more_stable_than_a_greedy_tree():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_average_linkage_is_that_of_repeated_rows(seed):
+def test_weighted_average_linkage_equals_repeated_rows(seed):
     rng = np.random.default_rng(seed)
     m = 12
     counts = rng.integers(1, 5, m)
@@ -210,7 +210,7 @@ def test_average_linkage_is_that_of_repeated_rows(seed):
     assert found[np.ix_(repeated, repeated)] == pytest.approx(squareform(cophenet(Z)), rel=1e-12)
 
 
-def test_ranks_are_those_of_repeated_values():
+def test_weighted_ranks_equal_repeated_values():
     """Mid-ranks of SciPy, over values as often as their weights say, scaled to the moments of the values."""
     rng = np.random.default_rng(0)
     values = np.round(rng.normal(size=(30, 4)), 1)  # with ties
@@ -228,7 +228,7 @@ def test_ranks_are_those_of_repeated_values():
 
 @pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
 @pytest.mark.parametrize("kind", ["stationary", "stationary, noise of columns", "brownian"])
-def test_scales_are_those_of_a_table_with_other_units(kind, missing):
+def test_rescaled_lineages_equal_rescaled_table(kind, missing):
     """Dividing the means of lineages is dividing the cells of their leaves: messages of the same tree over both tables."""
     X, found = table(kind, missing=missing)
     X = X * [1.0, 2.0, 0.5, 1.0]
@@ -252,7 +252,7 @@ def test_scales_are_those_of_a_table_with_other_units(kind, missing):
         assert spearmanr(a[b != 0], b[b != 0])[0] == pytest.approx(1.0)
 
 
-def test_order_and_units_do_not_matter_to_scales_and_weights():
+def test_rescaling_is_invariant_to_order_and_units():
     X = np.exp(table(n=80)[0] / 2)
     rng = np.random.default_rng(5)
     rows, columns = rng.permutation(len(X)), rng.permutation(X.shape[1])
@@ -267,7 +267,7 @@ def test_order_and_units_do_not_matter_to_scales_and_weights():
 
 
 @pytest.mark.parametrize("kind", PROCESSES)
-def test_scales_of_degenerate_tables(kind):
+def test_rescaling_of_degenerate_tables_stays_finite(kind):
     """Columns that are constant or have one cell, equal rows and rows without a cell have no scale."""
     X = table(kind, n=10)[0]
     holes, constant = X.copy(), X.copy()
@@ -281,13 +281,13 @@ def test_scales_of_degenerate_tables(kind):
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_less_than_three_rows_stay(n):
+def test_averaging_keeps_tree_of_fewer_than_three_rows(n):
     X = np.arange(2.0 * n).reshape(n, 2)
     found = ct.greedy(X, OU)
     assert average_trees(found.tree, X, found.process) is found.tree
 
 
-def test_three_rows():
+def test_averaging_of_three_rows():
     X = np.array([[0.0, 0.1], [3.0, 3.0], [0.1, 0.0]])
     found = ct.greedy(X, ct.OrnsteinUhlenbeck(0.5, 0.0, 1.0, 0.3), leaf_names=["a", "b", "c"])
     tree = average_trees(found.tree, X, found.process)
@@ -299,14 +299,14 @@ def test_three_rows():
 @pytest.mark.parametrize(
     "process", [ct.Brownian(), ct.OrnsteinUhlenbeck(0.5), ct.Multinomial(0.5)], ids=["brownian", "stationary", "sites"]
 )
-def test_without_noise_the_tree_stays(process):
+def test_averaging_without_noise_keeps_tree(process):
     X = np.random.default_rng(0).integers(0, 3, (30, 3)).astype(float)
     found = ct.greedy(X, process)
     assert average_trees(found.tree, X, found.process) is found.tree
 
 
 @pytest.mark.parametrize("kind", PROCESSES)
-def test_equal_rows_and_rows_without_cells(kind):
+def test_averaging_of_equal_and_empty_rows_stays_finite(kind):
     X = table(kind, n=10)[0]
     for rows in (np.repeat(X, 5, axis=0), np.repeat(X[:1], 12, axis=0), np.vstack([X, np.full((3, 4), np.nan)])):
         found = ct.greedy(rows, PROCESSES[kind])
@@ -315,7 +315,7 @@ def test_equal_rows_and_rows_without_cells(kind):
             assert np.all(np.isfinite(tree.heights))
 
 
-def test_defaults_cost_no_more_than_greedy_search():
+def test_default_averaging_costs_no_more_than_greedy_search():
     """In pairs of lineages times what a pair costs, replicates stay within those of the search and a fixed number more."""
     for n in (3, 10, 150, 200, 1_000, 5_000):
         for width in (1, 10, 100):
@@ -330,7 +330,7 @@ def test_defaults_cost_no_more_than_greedy_search():
     assert averaging._choose_sizes(OU.forest(np.zeros((1_000, 20)), 1_000), 1_000) == (200, 20)
 
 
-def test_heights_far_beyond_the_coalescent():
+def test_averaging_of_very_tall_trees_keeps_height():
     """Similarities of rows thousands of units apart would vanish."""
     X, _ = table()
     found = ct.greedy(1e4 * X, ct.Brownian(1.0, 0.5))
@@ -339,7 +339,7 @@ def test_heights_far_beyond_the_coalescent():
     assert tree.heights[-1] == pytest.approx(found.tree.heights[-1], rel=0.5)
 
 
-def test_replicates_of_wide_tables_are_bounded():
+def test_number_of_replicates_of_wide_tables_is_bounded():
     codes = np.random.default_rng(0).integers(0, 3, size=(2, 20_000)).astype(float)
     forest = ct.Multinomial(noise=0.2).resolve(codes).forest(codes, 2, patterns=False)
     (few, trees), (many, _) = averaging._choose_sizes(forest, 500), averaging._choose_sizes(forest, 5_000)

@@ -261,7 +261,7 @@ def at(beliefs, places):
 
 
 @every_setup
-def test_states_at_nodes_and_leaves(setup):
+def test_beliefs_at_nodes_and_leaves_match_brute_force(setup):
     for n in range(1, largest(setup) + 1):
         for seed in range(2):
             rng = np.random.default_rng([n, seed])
@@ -274,7 +274,7 @@ def test_states_at_nodes_and_leaves(setup):
 
 
 @every_setup
-def test_states_at_points_of_branches_and_above_the_root(setup):
+def test_beliefs_on_branches_and_stem_match_brute_force(setup):
     for n in range(1, largest(setup) + 1):
         rng = np.random.default_rng([7, n])
         process, X = setup(rng, n)
@@ -287,7 +287,7 @@ def test_states_at_points_of_branches_and_above_the_root(setup):
 
 
 @every_setup
-def test_merges_at_height_zero(setup):
+def test_beliefs_at_merges_of_height_zero(setup):
     """Rows 0, 1, 2 are one point of the tree: their cells agree, or are missing, or differ by noise."""
     rng = np.random.default_rng(3)
     process, X = setup(rng, 4)
@@ -307,7 +307,7 @@ def rates_of(process):
 
 @settings(deadline=None, max_examples=30, derandomize=True)
 @given(st.sampled_from(SETUPS), st.integers(0, 2**32 - 1), st.floats(-2, 2))
-def test_states_at_random_points(setup, seed, log_scale):
+def test_beliefs_at_random_points_of_extreme_trees(setup, seed, log_scale):
     """Trees far flatter and far taller than the coalescent's."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, largest(setup) + 1))
@@ -319,7 +319,7 @@ def test_states_at_random_points(setup, seed, log_scale):
     assert_states(tree, X, beliefs.process, places, at(beliefs, places))
 
 
-def test_states_agree_from_both_branch_ends():
+def test_beliefs_agree_at_both_branch_ends():
     """The end of a branch is the beginning of the next; above the root nothing is known that the root does not know."""
     rng = np.random.default_rng(4)
     for setup in SETUPS:
@@ -336,7 +336,7 @@ def test_states_agree_from_both_branch_ends():
 
 
 @pytest.mark.parametrize("setup", [setup for setup in SETUPS if setup not in (brownian_full, stationary_full)])
-def test_missing_cells_have_the_density_of_the_table_with_them_over_that_without(setup):
+def test_beliefs_of_missing_cells_equal_likelihood_ratios(setup):
     rng = np.random.default_rng(5)
     process, X = setup(rng, 40)
     tree = ct.simulate_tree(40, rng)
@@ -377,7 +377,7 @@ def hung(tree, place):
 
 
 @every_setup
-def test_a_new_leaf_has_the_density_of_the_taller_table(setup):
+def test_beliefs_of_new_leaf_equal_likelihood_ratios(setup):
     """What `new_leaves` says a leaf would show that hangs from a place, against the likelihood on the tree with that leaf."""
     rng = np.random.default_rng(6)
     process, X = setup(rng, 12)
@@ -411,7 +411,7 @@ def test_a_new_leaf_has_the_density_of_the_taller_table(setup):
         assert total == pytest.approx(expected, rel=1e-7, abs=1e-7), place
 
 
-def test_points_in_many_blocks():
+def test_beliefs_are_independent_of_blocks():
     """More points than are held in memory at a time, in any order."""
     rng = np.random.default_rng(7)
     process, X = mixed(rng, 3)
@@ -429,7 +429,7 @@ def test_points_in_many_blocks():
 # -- edges ---------------------------------------------------------------------------------------------------------
 
 
-def test_probabilities_add_up_to_one_and_known_states_are_certain():
+def test_beliefs_sum_to_one_and_observed_states_are_certain():
     rng = np.random.default_rng(8)
     process, X = multinomial(rng, 60)
     tree = ct.simulate_tree(60, rng)
@@ -444,7 +444,7 @@ def test_probabilities_add_up_to_one_and_known_states_are_certain():
         assert shares[seen, first + X[seen, d].astype(int)] == pytest.approx(1.0)
 
 
-def test_a_column_without_cells():
+def test_beliefs_of_empty_column_equal_prior():
     """Nothing is known of it but what the process knows beforehand."""
     tree = ct.simulate_tree(4, 0)
     empty = np.full((4, 1), np.nan)
@@ -460,7 +460,7 @@ def test_a_column_without_cells():
     assert np.allclose(states.probability, [0.2, 0.5, 0.3])
 
 
-def test_deep_trees():
+def test_beliefs_of_deep_trees_match_brute_force():
     """Far up nothing is left of the leaves but the equilibrium, and the two halves of the tree know nothing of each other."""
     tree = ct.Tree([[0, 1], [2, 3], [4, 5]], [0, 0, 0, 0, 0.1, 0.2, 600.0])
     X = np.array([[1.0], [1.2], [-2.0], [-1.5]])
@@ -473,7 +473,7 @@ def test_deep_trees():
     assert_states(tree, X, process, places, at(beliefs, places))
 
 
-def test_one_leaf():
+def test_beliefs_of_one_leaf():
     tree = ct.simulate_tree(1, 0)
     beliefs = ct.Beliefs(tree, [[2.0]], ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, 0.5))
 
@@ -488,7 +488,7 @@ def test_one_leaf():
     assert moments(flat) == pytest.approx((2.0, np.sqrt(4 * 1.2)))
 
 
-def test_no_points():
+def test_beliefs_at_no_points_are_empty():
     found = ct.Beliefs(ct.simulate_tree(3, 0), np.zeros((3, 2)), ct.Brownian(noise=1.0)).at([], [])
     assert found.n_rows == 0
     assert found.mean.shape == (0, 2)
@@ -538,7 +538,7 @@ def test_incompatible_arguments_are_rejected(arguments, message):
         ct.Beliefs(**({"tree": TREE, "X": [[0.0], [1.0], [2.0]], "process": ct.Brownian()} | arguments))
 
 
-def test_table_is_not_modified():
+def test_beliefs_do_not_modify_table():
     process, X = mixed(np.random.default_rng(9), 4)
     before = X.copy()
     ct.Beliefs(ct.simulate_tree(4, 0), X, process).leaves()

@@ -140,7 +140,7 @@ every_case = pytest.mark.parametrize(("kind", "shape"), CASES)
 
 
 @every_case
-def test_prior_matches_documentation(kind, shape):
+def test_parameter_prior_matches_documentation(kind, shape):
     """Up to a constant: differences between two settings of the parameters."""
     rng = np.random.default_rng(0)
     first, X = problem(kind, shape, rng, 30)
@@ -190,7 +190,7 @@ held_noises = pytest.mark.parametrize("noise", [0.5, 0.0, 1e-3])
 
 @pytest.mark.parametrize("shape", ["scalar", "diagonal", "full"])
 @held_noises
-def test_the_variance_of_three_rows(shape, noise):
+def test_brownian_variance_of_three_rows_matches_formula(shape, noise):
     fitted = ct.calibrate(ct.Brownian(START[shape], noise), TREE, X3, hold_noise=True)
     assert fitted.noise == noise
     assert fitted.variance == pytest.approx(variance_by_hand(shape, contrasts_by_hand(X3, noise)), rel=1e-9)
@@ -198,7 +198,7 @@ def test_the_variance_of_three_rows(shape, noise):
 
 
 @held_noises
-def test_only_merges_with_both_sides_observed_count(noise):
+def test_variance_uses_only_merges_with_both_sides_observed(noise):
     """b's cell is missing: a meets c over a path of length 4. The third column has one cell, the fourth none."""
     X = np.array([[0.5, 2.0, np.nan, np.nan], [np.nan, -1.0, 3.0, np.nan], [-2.0, 4.0, np.nan, np.nan]])
     fitted = ct.calibrate(ct.Brownian([1.0] * 4, noise), TREE, X, hold_noise=True)
@@ -231,7 +231,7 @@ def test_sums_of_squares_are_averaged_over_trees(shape):
 
 
 @pytest.mark.parametrize("shape", ["scalar", "diagonal"])
-def test_scipy_finds_the_same_variance_and_noise(shape):
+def test_variance_and_noise_match_scipy_optimum(shape):
     """Noise is looked for to a hundredth of itself, within a factor of ten of the start."""
     rng = np.random.default_rng(2)
     tree = ct.simulate_tree(8, rng)
@@ -324,7 +324,7 @@ def test_fit_is_local_maximum(kind, shape):
     st.floats(-3, 2),
     st.booleans(),
 )
-def test_the_objective_never_falls(case, seed, n, n_trees, log_scale, hold_noise):
+def test_calibrate_never_lowers_objective(case, seed, n, n_trees, log_scale, hold_noise):
     rng = np.random.default_rng(seed)
     process, X = problem(*case, rng, n)
     drawn = [ct.simulate_tree(n, rng) for _ in range(n_trees)]
@@ -345,7 +345,7 @@ def test_the_objective_never_falls(case, seed, n, n_trees, log_scale, hold_noise
     ("kind", "shape"),
     [(kind, shape) for kind in ("brownian", "stationary") for shape in SHAPES],
 )
-def test_from_no_noise_to_some(kind, shape):
+def test_calibrate_can_move_from_zero_noise(kind, shape):
     """Without noise the prior is 0; with the noise found it is not, also where rows that differ, or do not, merge at 0."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -366,7 +366,7 @@ def test_from_no_noise_to_some(kind, shape):
                 assert reached >= own_objective(held, [tree], X) - 0.01
 
 
-def test_the_objective_never_falls_from_a_rate_out_of_range():
+def test_calibrate_never_lowers_objective_from_extreme_rate():
     """Columns in which nothing ever changed want the lowest rate there is."""
     tree = ct.simulate_tree(60, 0)
     X = np.zeros((60, 1000))
@@ -375,7 +375,7 @@ def test_the_objective_never_falls_from_a_rate_out_of_range():
     assert own_objective(fitted, [tree], X) >= own_objective(process, [tree], X)
 
 
-def test_a_mixture_is_fitted_part_by_part():
+def test_mixed_process_is_fitted_by_part():
     rng = np.random.default_rng(4)
     tree = ct.simulate_tree(30, rng)
     X = np.empty((30, 4))
@@ -464,7 +464,7 @@ def test_gradients_match_finite_differences(n, missing):
         )
 
 
-def test_the_sum_without_a_root_is_the_sum_with_one():
+def test_unrooted_and_rooted_likelihood_agree():
     rng = np.random.default_rng(5)
     for n in (2, 3, 5):
         tree, q = ct.simulate_tree(n, rng), rng.dirichlet([2.0, 2.0, 2.0])
@@ -473,13 +473,13 @@ def test_the_sum_without_a_root_is_the_sum_with_one():
         assert unrooted_log_probability(tree, codes, 0.7, q) == pytest.approx(expected, abs=1e-12)
 
 
-def test_gradients_on_branches_of_length_zero():
+def test_gradients_are_finite_at_zero_branch_lengths():
     tree = ct.Tree([[0, 1], [2, 4], [3, 5]], [0, 0, 0, 0, 0.0, 0.0, 0.8])
     X = np.array([[1, 0], [1, np.nan], [1, 0], [0, 0]])
     assert_gradients(ct.Multinomial([0.6, 1.4], [[0.3, 0.7], [0.6, 0.4]]), tree, X)
 
 
-def test_gradients_of_a_large_tree_and_of_one_row():
+def test_gradients_of_large_tree_and_one_row():
     """Against differences of the library's own likelihood, which other tests hold to enumeration."""
     rng = np.random.default_rng(6)
     tree = ct.simulate_tree(80, rng)
@@ -511,7 +511,7 @@ def parameters(process):
 
 
 @every_case
-def test_weights_are_repetitions(kind, shape):
+def test_weights_act_like_repetitions(kind, shape):
     rng = np.random.default_rng(7)
     process, X = problem(kind, shape, rng, 10)
     first, second, third = (ct.simulate_tree(10, rng) for _ in range(3))
@@ -526,7 +526,7 @@ def test_weights_are_repetitions(kind, shape):
 # -- the truth from simulated tables -------------------------------------------------------------------------------
 
 
-def test_brownian_parameters_come_back():
+def test_calibrate_recovers_brownian_parameters():
     """One variance and 20 columns: over 60 seeds it came out within 14 %, the noise within 15 % (deviations 6 % each)."""
     tree = ct.simulate_tree(500, 0)
     X = ct.Brownian(2.0, 0.3).simulate(tree, 1, n_columns=20)
@@ -537,7 +537,7 @@ def test_brownian_parameters_come_back():
     assert fitted.variance * fitted.noise == pytest.approx(0.6, rel=0.05)
 
 
-def test_brownian_variances_of_columns_and_a_covariance_matrix_come_back():
+def test_calibrate_recovers_column_variances_and_covariance():
     """A third of columns' cells missing; four or five deviations (6 to 8 % each) for a column or an entry of the matrix."""
     rng = np.random.default_rng(8)
     tree = ct.simulate_tree(500, rng)
@@ -569,7 +569,7 @@ def stationary_averages():
     return stationary_fits()
 
 
-def test_stationary_parameters_come_back_roughly(stationary_averages):
+def test_calibrate_recovers_stationary_parameters(stationary_averages):
     """Rate within a half, variance and noise within a third, the columns' means on average within a sixth of a deviation.
 
     The means of 40 columns are fitted with the rest, each to half a dozen draws' worth of data, and that they fit too well comes
@@ -585,7 +585,7 @@ def test_stationary_parameters_come_back_roughly(stationary_averages):
     assert rate * variance == pytest.approx(4.5, rel=0.15)
 
 
-def test_stationary_parameters_come_back_at_a_high_rate():
+def test_calibrate_recovers_stationary_parameters_at_high_rate():
     """At rate 20 a column has a hundred draws' worth of data: rate and variance within 15 %, noise within 25 %."""
     tree = ct.simulate_tree(500, 1)
     X = ct.OrnsteinUhlenbeck(20.0, 2.0, 3.0, 0.2).simulate(tree, 2, n_columns=40)
@@ -596,7 +596,7 @@ def test_stationary_parameters_come_back_at_a_high_rate():
     assert np.mean(np.abs(fitted.mean - 2.0)) < 0.3
 
 
-def test_multinomial_parameters_come_back():
+def test_calibrate_recovers_multinomial_parameters():
     """One rate for 100 columns within 15 %, equilibria within 0.1 a state on average.
 
     At rate 4 a column has some 40 draws. With fewer, equilibria that fit too well make the rate too high: by a fifth to two
@@ -613,7 +613,7 @@ def test_multinomial_parameters_come_back():
     assert np.mean(errors) < 0.1
 
 
-def test_multinomial_rates_of_columns_come_back_in_their_order():
+def test_calibrate_recovers_order_of_column_rates():
     """Fifty slow columns and fifty fast ones, a factor of 40 apart: nine in ten on their own side, the fast ones within 30 %.
 
     A column's rate alone is known to a factor of two or so, and its prior does not believe in rates far above 1.
@@ -631,7 +631,7 @@ def test_multinomial_rates_of_columns_come_back_in_their_order():
 
 @pytest.mark.parametrize("kind", ["brownian", "stationary"])
 @pytest.mark.parametrize("shape", ["scalar", "diagonal", "full"])
-def test_noise_accounts_for_rounding_at_the_least(kind, shape):
+def test_noise_is_at_least_rounding_noise(kind, shape):
     """Whole numbers, halves, and the values 0 and 1: a twelfth of the squared step, but no more than a fifth of the variance."""
     rng = np.random.default_rng(12)
     tree = ct.simulate_tree(60, rng)
@@ -656,7 +656,7 @@ def test_noise_accounts_for_rounding_at_the_least(kind, shape):
 
 @pytest.mark.parametrize("kind", ["brownian", "stationary"])
 @pytest.mark.parametrize("scale", [1e-40, 1e-6, 1e6, 1e10, 1e17])
-def test_results_are_independent_of_units(kind, scale):
+def test_calibrate_is_equivariant_to_units(kind, scale):
     """Nanoseconds since 1970 have a deviation of 1e17."""
     tree = ct.simulate_tree(40, 0)
     X = ct.Brownian(1.0, 0.2).simulate(tree, 1, n_columns=3)
@@ -673,7 +673,7 @@ def test_results_are_independent_of_units(kind, scale):
 
 
 @pytest.mark.parametrize("kind", ["brownian", "stationary"])
-def test_the_objective_never_falls_in_small_units(kind):
+def test_calibrate_never_lowers_objective_in_small_units(kind):
     tree = ct.simulate_tree(40, 0)
     X = 1e17 * ct.Brownian(1.0, 0.2).simulate(tree, 1, n_columns=3)
     process = ct.Brownian(1e34, 0.1) if kind == "brownian" else ct.OrnsteinUhlenbeck(0.8, 0.0, 1e34, 0.1)
@@ -681,7 +681,7 @@ def test_the_objective_never_falls_in_small_units(kind):
     assert own_objective(fitted, [tree], X) >= own_objective(process, [tree], X)
 
 
-def test_results_are_independent_of_origin():
+def test_calibrate_is_equivariant_to_origin():
     tree = ct.simulate_tree(40, 0)
     X = ct.Brownian(1.0, 0.2).simulate(tree, 1, n_columns=3)
     one = ct.calibrate(ct.Brownian(noise=0.1), tree, X)
@@ -694,7 +694,7 @@ def test_results_are_independent_of_origin():
 NO_TREE = ct.simulate_tree(1, 0)
 
 
-def test_one_row_keeps_parameters():
+def test_calibrate_keeps_parameters_of_one_row():
     for process, row in [
         (ct.Brownian(2.0, 0.1), [[1.0, 2.0]]),
         (ct.OrnsteinUhlenbeck(2.0, noise=0.1), [[1.0, np.nan]]),
@@ -710,7 +710,7 @@ def parameters_as_given(process):
 
 
 @every_case
-def test_two_rows(kind, shape):
+def test_calibrate_accepts_two_rows(kind, shape):
     rng = np.random.default_rng(11)
     process, X = problem(kind, shape, rng, 2)
     tree = ct.Tree([[0, 1]], [0, 0, 0.4])
@@ -720,7 +720,7 @@ def test_two_rows(kind, shape):
 
 
 @pytest.mark.parametrize("shape", ["scalar", "diagonal", "full"])
-def test_constant_columns(shape):
+def test_variance_of_constant_columns_follows_prior(shape):
     """They vary by nothing, and count as if their own variance were 1."""
     X = np.column_stack([X3[:, 0], np.full(3, 7.0)])
     fitted = ct.calibrate(ct.Brownian(START[shape], 0.5), TREE, X, hold_noise=True)
@@ -737,7 +737,7 @@ def test_constant_columns(shape):
     assert fitted.noise > 0
 
 
-def test_constant_and_empty_categorical_columns():
+def test_calibrate_accepts_constant_and_empty_categorical_columns():
     X = np.array([[1, 0, np.nan], [1, 1, np.nan], [1, 1, np.nan]])
     process = ct.Multinomial([1.0, 1.0, 1.0], [[0.5, 0.5], [0.5, 0.5], [0.2, 0.3, 0.5]])
     fitted = ct.calibrate(process, TREE, X)
@@ -750,7 +750,7 @@ def test_constant_and_empty_categorical_columns():
     assert [len(q) for q in settled.equilibrium] == [2, 2, 1]
 
 
-def test_an_empty_column_of_a_stationary_process_goes_to_its_priors():
+def test_empty_stationary_column_keeps_prior_parameters():
     X = np.column_stack([X3, np.full(3, np.nan)])
     fitted = ct.calibrate(ct.OrnsteinUhlenbeck(1.0, 0.0, [1.0, 1.0, 1.0], 0.5), TREE, X, hold_noise=True)
     assert fitted.variance[2] == pytest.approx(1 / B / (A - 1), rel=1e-9)
@@ -761,7 +761,7 @@ def test_an_empty_column_of_a_stationary_process_goes_to_its_priors():
     assert np.all(np.isfinite(parameters(nothing)))
 
 
-def test_rows_that_the_tree_makes_impossible():
+def test_calibrate_of_impossible_data_stays_finite():
     """Different states that no time parts: an answer all the same."""
     tree = ct.Tree([[0, 1], [2, 3]], [0, 0, 0, 0.0, 1.0])
     fitted = ct.calibrate(ct.Multinomial(1.0, [[0.5, 0.5]]), tree, [[0.0], [1.0], [1.0]])
@@ -812,12 +812,12 @@ def test_invalid_calibrations_are_rejected(arguments, message):
         ct.calibrate(**given)
 
 
-def test_greedy_result_is_not_accepted_as_tree():
+def test_calibrate_rejects_greedy_result_as_tree():
     with pytest.raises(InputError, match="trees"):
         ct.calibrate(ct.Brownian(noise=0.1), ct.greedy(X3, ct.Brownian()), X3)
 
 
-def test_a_process_without_parameters_stays_as_it_is():
+def test_process_without_parameters_is_unchanged():
     jumps = Jumps()
     assert ct.calibrate(jumps, TREE, X3) is jumps
     assert jumps.log_parameter_prior(X3) == 0.0
@@ -827,7 +827,7 @@ def test_a_process_without_parameters_stays_as_it_is():
     assert mixed.rescale_clock(2.0) is None
 
 
-def test_neither_process_nor_table_is_written_to():
+def test_calibrate_does_not_modify_process_or_table():
     X, process = X3.copy(), ct.Brownian([1.0, 2.0], 0.3)
     ct.calibrate(process, TREE, X)
     assert np.array_equal(X, X3)

@@ -23,7 +23,7 @@ def test_campaign_has_no_failures(kind, piece):
     assert campaign.run_campaign(kind, numbers, seed=0).failures == []
 
 
-def test_kinds_of_outcomes():
+def test_campaign_classifies_outcomes():
     """The campaign notices what it is there to notice."""
 
     def fail():

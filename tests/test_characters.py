@@ -45,11 +45,11 @@ def read(text, **options):
 
 
 class TestNexus:
-    def test_dna(self):
+    def test_nexus_dna_symbols_are_read(self):
         found = read(nexus("a ACGT\nb acgu\nc -?RN", n_taxa=3))
         assert found == {"a": list("ACGT"), "b": list("ACGT"), "c": ["?", "?", "{AG}", "?"]}
 
-    def test_all_nucleotide_codes(self):
+    def test_nucleotide_ambiguity_codes_are_read(self):
         codes = {"R": "AG", "Y": "CT", "M": "AC", "K": "GT", "S": "CG", "W": "AT"}
         codes |= {"H": "ACT", "B": "CGT", "V": "ACG", "D": "AGT"}
         for datatype, thymine in (("dna", "T"), ("rna", "U")):
@@ -58,75 +58,75 @@ class TestNexus:
                 assert alphabet.decode(code) == alphabet.decode(code.lower()) == frozenset(states.replace("T", thymine))
             assert alphabet.decode("N") is alphabet.decode("X") is alphabet.decode("?") is None
 
-    def test_rna_and_protein(self):
+    def test_nexus_rna_and_protein_symbols_are_read(self):
         assert read(nexus("a ACGU\nb acgt\nc YYYY", "datatype=rna"))["c"] == ["{CU}"] * 4
         assert read(nexus("a ACGU\nb acgt\nc YYYY", "datatype=rna"))["b"] == list("ACGU")
         found = read(nexus("a MKLV\nb BZJX\nc WY*-", "datatype=protein"))
         assert found["b"] == ["{DN}", "{EQ}", "{IL}", "?"]
         assert found["c"] == ["W", "Y", "*", "?"]
 
-    def test_gaps_as_states(self):
+    def test_nexus_gaps_can_be_states(self):
         found = read(nexus("a A-GT\nb {A-}CGN\nc AC?T"), gaps="state")
         assert found == {"a": list("A-GT"), "b": ["{-A}", "C", "G", "{ACGT}"], "c": ["A", "C", "?", "T"]}
         assert read(nexus("a A-GT\nb {A-}CGT\nc ACGT"))["b"][0] == "?"
 
-    def test_standard_with_sets(self):
+    def test_nexus_standard_data_with_state_sets(self):
         form = 'datatype=standard symbols="0 1 2" missing=? gap=-'
         found = read(nexus("a 01{12}0\nb (0 1)2?-\nc 0{0,2}(2)1", form))
         assert found["a"] == ["0", "1", "{12}", "0"]
         assert found["b"] == ["{01}", "2", "?", "?"]
         assert found["c"] == ["0", "{02}", "2", "1"]
 
-    def test_symbols(self):
+    def test_nexus_symbols_option_is_read(self):
         assert read(nexus("a 0A9a\nb bB10\nc 0000", 'datatype=standard symbols="019AB"'))["b"] == ["B", "B", "1", "0"]
         found = read(nexus("a aAbB\nb aAbB\nc aaaa", 'datatype=standard respectcase symbols="abAB"'))
         assert found["a"] == list("aAbB")
         assert read(nexus("a 0123\nb 4567\nc 8900", 'datatype=standard symbols="0~9"'))["b"] == list("4567")
         assert read(nexus("a 0123\nb 4567\nc 8900", "datatype=standard"))["c"] == list("8900")
 
-    def test_equate(self):
+    def test_nexus_equate_option_is_read(self):
         form = 'datatype=standard symbols="01" equate="x={01} y=1 z=?"'
         assert read(nexus("a 01x1\nb yyz0\nc 0000", form))["a"] == ["0", "1", "{01}", "1"]
         assert read(nexus("a 01x1\nb yyz0\nc 0000", form))["b"] == ["1", "1", "?", "0"]
 
-    def test_restriction_sites(self):
+    def test_nexus_restriction_sites_are_read(self):
         assert read(nexus("a 0110\nb 1{01}?0\nc 0000", "datatype=restriction"))["b"] == ["1", "{01}", "?", "0"]
 
-    def test_continuous(self):
+    def test_nexus_continuous_data_are_read(self):
         text = nexus("a 0.1 2\nb ? 3e-1\nc -1.5 -2", "datatype=continuous", n_characters=2)
         characters = parse_nexus(text, "x.nex")
         assert [column.cells for column in characters.columns] == [[0.1, None, -1.5], [2.0, 0.3, -2.0]]
         assert {column.datatype for column in characters.columns} == {"continuous"}
 
-    def test_mixed(self):
+    def test_nexus_mixed_datatypes_are_read(self):
         text = nexus("a ACR0{01}\nb AGT11\nc TTT0?", "datatype=mixed(DNA:1-3, Standard:4-5)", n_characters=5)
         characters = parse_nexus(text, "x.nex")
         assert rows_of(characters)["a"] == ["A", "C", "{AG}", "0", "{01}"]
         assert [column.datatype for column in characters.columns] == ["dna"] * 3 + ["standard"] * 2
         assert [column.name for column in characters.columns] == ["site1", "site2", "site3", "character4", "character5"]
 
-    def test_interleaved_with_match_characters(self):
+    def test_nexus_interleaved_matrix_with_match_characters(self):
         matrix = "a AC\nb .G\nc T.\n\na GT\nb ..\nc A?"
         found = read(nexus(matrix, "datatype=dna interleave=yes matchchar=. gap=-"))
         assert found == {"a": list("ACGT"), "b": list("AGGT"), "c": list("TCA?")}
 
-    def test_options_without_blanks_between(self):
+    def test_nexus_options_may_lack_blanks(self):
         found = read(nexus("a A*GT\nb .~~C\nc ACGT", "datatype = dna missing=* gap=~ matchchar=. interleave=no"))
         assert found["b"] == ["A", "?", "?", "C"]
 
-    def test_rows_on_several_lines(self):
+    def test_nexus_rows_may_span_lines(self):
         assert read(nexus("a\nAC\nGT\nb A CG\n T\nc ACGT")) == {key: list("ACGT") for key in "abc"}
 
-    def test_names(self):
+    def test_nexus_taxon_names_are_unquoted(self):
         matrix = "'Homo sapiens' ACGT\n'it''s' ACGT\nPan_paniscus ACGT"
         assert list(read(nexus(matrix))) == ["Homo sapiens", "it's", "Pan paniscus"]
         assert list(read(nexus(matrix), preserve_underscores=True))[2] == "Pan_paniscus"
 
-    def test_comments(self):
+    def test_nexus_comments_are_skipped(self):
         found = read(nexus("[x] a A[;]C[nested [x]]GT\nb [ACGT\nACGT] ACGT\n[c] c ACGT", before="[! begin data; ]\n"))
         assert found == {key: list("ACGT") for key in "abc"}
 
-    def test_taxa_block_and_no_labels(self):
+    def test_nexus_nolabels_uses_taxa_block(self):
         before = "begin taxa;\ndimensions ntax=3;\ntaxlabels a 'b c' d;\nend;\n"
         matrix = "ACGT\nAC\nGT\nTTTT"
         found = read(nexus(matrix, "datatype=dna nolabels", before=before, block="characters"))
@@ -134,7 +134,7 @@ class TestNexus:
         matrix = "AC\nAC\nTT\n\nGT\nGT\nTT"
         assert found == read(nexus(matrix, "datatype=dna nolabels interleave", before=before, block="characters"))
 
-    def test_names_of_characters(self):
+    def test_nexus_character_names_are_read(self):
         labels = "charstatelabels 1 colour / red green, 2 'tail length', 4 size;\n"
         found = parse_nexus(nexus("a 0101\nb 0011\nc 1100", "datatype=standard", statements=labels), "x.nex")
         assert [column.name for column in found.columns] == ["colour", "tail length", "character3", "size"]
@@ -143,11 +143,11 @@ class TestNexus:
         )
         assert [column.name for column in found.columns] == ["p", "q", "q_2", "r"]
 
-    def test_tokens(self):
+    def test_nexus_tokens_are_read(self):
         found = read(nexus("a red big\nb {red green} ?\nc green big", "datatype=standard tokens", n_characters=2))
         assert found == {"a": ["red", "big"], "b": ["{greenred}", "?"], "c": ["green", "big"]}
 
-    def test_partitions(self):
+    def test_nexus_partitions_are_read(self):
         after = (
             "begin sets; charset coding = 1-3; charset 'third ones' (standard) = 3-.\\3; charset both = coding 5 6;\n"
             "charset everything = all; end;\nbegin mrbayes; charset last = 6; partition p = 2: coding, last; end;\n"
@@ -167,21 +167,21 @@ class TestNexus:
             "back": [3, 4, 5, 6],
         }
 
-    def test_eliminated_characters(self):
+    def test_nexus_eliminated_characters_are_dropped(self):
         after = "begin sets; charset most = 2-4; end;\n"
         text = nexus("a ACGT\nb ACGT\nc TTTT", statements="eliminate 2-3;\n", after=after)
         characters = parse_nexus(text, "x.nex")
         assert [column.name for column in characters.columns] == ["site1", "site4"]
         assert characters.partitions == {"most": ("site4",)}
 
-    def test_two_blocks(self):
+    def test_nexus_blocks_are_joined_by_taxon(self):
         second = nexus("c 0.5\na 1.5\nd 2.5", "datatype=continuous", n_characters=1, block="characters")
         found = read(nexus("a ACGT\nb ACGT\nc ACGT") + second.removeprefix("#NEXUS\n"))
         assert found["b"] == [*"ACGT", "?"]
         assert found["c"] == [*"ACGT", 0.5]
         assert found["d"] == [*"????", 2.5]
 
-    def test_line_ends_and_compression(self, tmp_path):
+    def test_nexus_line_ends_and_compression(self, tmp_path):
         text = nexus("a ACGT\nb ACGT\nc ACGT")
         for k, data in enumerate((text.replace("\n", "\r\n"), text.replace("\n", "\r"), "\ufeff" + text)):
             (tmp_path / f"{k}.nex").write_bytes(data.encode())
@@ -211,12 +211,12 @@ class TestNexus:
             (nexus("a ACGT\n'b ACGT\nc ACGT"), ["line 7"]),
         ],
     )
-    def test_broken_structure(self, text, facts):
+    def test_invalid_nexus_is_rejected_with_location(self, text, facts):
         with pytest.raises(InputError) as caught:
             parse_nexus(text, "x.nex")
         assert all(fact in str(caught.value) for fact in ("x.nex", *facts)), str(caught.value)
 
-    def test_deep_nesting_without_recursion(self):
+    def test_nexus_deep_nesting_needs_no_recursion(self):
         deep = "[" * 50_000 + "]" * 50_000
         assert list(read(nexus(f"a ACGT\nb {deep}ACGT\nc ACGT"))) == ["a", "b", "c"]
         chain = "".join(f"charset s{k} = s{k + 1}; " for k in range(300))
@@ -338,7 +338,7 @@ END; [Characters]
 
 
 class TestDialects:
-    def test_mesquite(self):
+    def test_mesquite_file_is_read(self):
         found = parse_nexus(MESQUITE, "x.nex")
         assert rows_of(found) == {
             "Homo sapiens": ["0", "1", "{02}"],
@@ -347,7 +347,7 @@ class TestDialects:
         }
         assert [column.name for column in found.columns] == ["Skull, shape", "tail length", "character3"]
 
-    def test_mrbayes(self):
+    def test_mrbayes_file_is_read(self):
         found = parse_nexus(MRBAYES, "x.nex")
         assert rows_of(found)["B"] == [*"ACGTACGTA", "0", "{01}", "2"]
         assert found.partitions == {
@@ -356,17 +356,17 @@ class TestDialects:
             "morph": ("character10", "character11", "character12"),
         }
 
-    def test_beast(self):
+    def test_beast_file_is_read(self):
         found = parse_nexus(BEAST, "x.nex")
         assert rows_of(found) == {"A": list("0101"), "B": list("1??0")}
         assert list(found.partitions) == ["all_of_it"]
 
-    def test_splitstree(self):
+    def test_splitstree_file_is_read(self):
         assert read(SPLITSTREE) == {"a": list("ACGT"), "b": ["A", "C", "?", "{AG}"]}
 
 
 class TestAlignments:
-    def test_fasta(self):
+    def test_fasta_sequences_are_read(self):
         found = parse_fasta(">a first\nACG\nT\n>b second\n; comment\nA-RN\n\n>c\nac gu\n", "x.fa")
         assert rows_of(found) == {"a": list("ACGT"), "b": ["A", "?", "{AG}", "?"], "c": list("ACGT")}
         assert parse_fasta(">x 1\nA\n>x 2\nC\n", "x.fa").taxa == ("x 1", "x 2")
@@ -375,11 +375,11 @@ class TestAlignments:
         ("sequences", "datatype"),
         [("ACGTRYN-", "dna"), ("ACGUN", "rna"), ("MKVLA", "protein"), ("0110?", "standard"), ("????", "dna")],
     )
-    def test_datatypes_are_guessed(self, sequences, datatype):
+    def test_datatype_is_guessed_from_symbols(self, sequences, datatype):
         found = parse_fasta(f">a\n{sequences}\n>b\n{sequences}\n", "x.fa")
         assert {column.datatype for column in found.columns} == {datatype}
 
-    def test_datatypes_are_given(self, tmp_path):
+    def test_datatype_option_overrides_guess(self, tmp_path):
         (tmp_path / "x.fa").write_text(">a\nACGT\n>b\nACCA\n")
         frame = ct.read_characters(tmp_path / "x.fa", datatype="protein")
         assert set(frame.attrs["datatypes"].values()) == {"protein"}
@@ -402,7 +402,7 @@ class TestAlignments:
             "3 6 I\nalpha\tACGTAC\r\nbeta\tAC-TAC\ngamma\tACRTAC",
         ],
     )
-    def test_phylip(self, text):
+    def test_phylip_variants_are_read(self, text):
         if "alphaACGTA" in text:  # strict names of ten letters, without a blank
             text = "3 6\nalpha aaaaACGTAC\nbeta bbbbbAC-TAC\ngamma ggggACRTAC\n"
             assert parse_phylip(text, "x.phy").taxa == ("alpha aaaa", "beta bbbbb", "gamma gggg")
@@ -410,12 +410,12 @@ class TestAlignments:
         assert found == [list("ACGTAC"), list("AC?TAC"), ["A", "C", "{AG}", *"TAC"]]
 
     @pytest.mark.parametrize("text", ["", "\n\n", "a ACGT\n", "2\na A\n", "0 4\n", "-1 4\na A", "x y\n", "²  4\n"])
-    def test_invalid_phylip(self, text):
+    def test_invalid_phylip_is_rejected_with_line(self, text):
         with pytest.raises(InputError, match=r"x\.phy, line \d"):
             parse_phylip(text, "x.phy")
 
     @pytest.mark.parametrize("text", ["", "ACGT\n", ">a\n>b\n", ">\nACGT\n", "\n;\n"])
-    def test_invalid_fasta(self, text):
+    def test_invalid_fasta_is_rejected(self, text):
         with pytest.raises(InputError, match=r"x\.fa"):
             parse_fasta(text, "x.fa")
 
@@ -482,7 +482,7 @@ class TestOtherPrograms:
         )
 
     @pytest.mark.parametrize("form", ["fasta", "phylip", "phylip-sequential", "phylip-relaxed", "nexus"])
-    def test_exported_files(self, alignment, form):
+    def test_files_written_by_biopython_are_read(self, alignment, form):
         parse = {"fasta": parse_fasta, "nexus": parse_nexus}.get(form, parse_phylip)
         found = rows_of(parse(format(alignment, form), "x"))
         cells = {"R": "{AG}", "Y": "{CT}", "N": "?", "-": "?"}
@@ -490,14 +490,14 @@ class TestOtherPrograms:
 
 
 class TestCLDF:
-    def test_structure(self):
+    def test_cldf_structure_dataset_is_read(self):
         found = parse_files(STRUCTURE)
         assert found.taxa == ("German, High", "English", "French", "Italian")
         assert [column.name for column in found.columns] == ["order", "tone"]
         assert found.columns[0].cells == ["SOV", "SVO", frozenset({"SOV", "SVO"}), "VSO"]
         assert found.columns[1].cells == [None, "no", None, None]
 
-    def test_wordlist(self):
+    def test_cldf_wordlist_is_read(self):
         found = parse_files(WORDS)
         assert found.taxa == ("a", "b", "c", "d")
         cells = {column.name: column.cells for column in found.columns}
@@ -523,12 +523,12 @@ class TestCLDF:
             ("StructureDataset-metadata.json", "{", "[" * 100_000, ["metadata.json"]),
         ],
     )
-    def test_broken_data_sets(self, file, old, new, facts):
+    def test_invalid_cldf_is_rejected_with_location(self, file, old, new, facts):
         with pytest.raises(InputError) as caught:
             parse_files(STRUCTURE | {file: STRUCTURE[file].replace(old, new, 1)})
         assert all(fact in str(caught.value) for fact in ("folder", *facts)), str(caught.value)
 
-    def test_broken_wordlists(self):
+    def test_invalid_cldf_wordlist_is_rejected(self):
         with pytest.raises(InputError, match=r"line 4.*'33'"):
             parse_files(WORDS | {"cognates.csv": WORDS["cognates.csv"].replace("3,3,", "3,33,")})
         with pytest.raises(InputError, match="without cognate sets"):
@@ -540,7 +540,7 @@ class TestCLDF:
 
 
 class TestFrames:
-    def test_pandas(self):
+    def test_read_characters_returns_pandas_frame(self):
         frame = ct.read_characters(EXAMPLE)
         assert frame.shape == (9, 60)
         assert frame.index[0] == "Homo sapiens"
@@ -555,7 +555,7 @@ class TestFrames:
             {model.tree_.leaf_names[leaf] for leaf in model.tree_.leaves_below(node)} for node in range(9, 17)
         ]
 
-    def test_copies_share_metadata(self):
+    def test_frame_copies_keep_metadata(self):
         frame = ct.read_characters(EXAMPLE)
         part = frame[frame.attrs["partitions"]["second_gene"]]
         assert part.shape == (9, 30)
@@ -563,20 +563,20 @@ class TestFrames:
         assert part.attrs["datatypes"] is frame.copy()["site31"].attrs["datatypes"]
         assert json.loads(json.dumps(frame.attrs)) == frame.attrs
 
-    def test_polars(self):
+    def test_read_characters_returns_polars_frame(self):
         frame = ct.read_characters(EXAMPLE, library="polars")
         assert frame.shape == (9, 61)
         assert frame["taxon"][8] == "Lemur catta"
         with pytest.raises(InputError, match="'arrow'"):
             ct.read_characters(EXAMPLE, library="arrow")
 
-    def test_gaps(self):
+    def test_read_characters_gaps_option(self):
         assert ct.read_characters(EXAMPLE, gaps="state").loc["Lemur catta", "site25"] == "-"
         assert ct.read_characters(EXAMPLE).isna().loc["Lemur catta", "site25"]
         with pytest.raises(InputError, match="'fifth'"):
             ct.read_characters(EXAMPLE, gaps="fifth")
 
-    def test_other_files(self, tmp_path):
+    def test_read_characters_rejects_other_files(self, tmp_path):
         (tmp_path / "x.csv").write_text("a,b\n1,2\n")
         with pytest.raises(InputError, match="not a character file"):
             ct.read_characters(tmp_path / "x.csv")
@@ -654,12 +654,12 @@ def break_row(kind, rng):
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_published_source_files(kind):
+def test_source_formats_give_expected_taxa(kind):
     assert parse(kind, SOURCES[kind]).taxa == ("a1", "b2", "c3", "d4")
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_broken_rows(kind):
+def test_broken_rows_are_reported_with_taxon_and_line(kind):
     """75 files of each of 8 kinds, 600 in all: every message names the taxon, and a line that has to do with it."""
     rng = np.random.default_rng(sum(map(ord, kind)))
     for _ in range(75):
@@ -707,7 +707,7 @@ def outcome(read):
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_damaged_files(kind):
+def test_damaged_files_are_read_or_rejected_with_location(kind):
     """Whatever is done to a file, it is read or refused with a message that says where."""
     rng = np.random.default_rng(1)
     n_refused = 0
@@ -725,7 +725,7 @@ def test_damaged_files(kind):
 
 
 @pytest.mark.parametrize("files", [STRUCTURE, WORDS], ids=["structure", "words"])
-def test_damaged_data_sets(files):
+def test_damaged_cldf_is_read_or_rejected(files):
     rng = np.random.default_rng(2)
     n_refused = 0
     for _ in range(100):
@@ -747,7 +747,7 @@ class TestCommands:
         shutil.copy(EXAMPLE, tmp_path / "primates.nex")
         return command_in(tmp_path, monkeypatch, capsys)
 
-    def test_all_commands(self, command):
+    def test_commands_accept_nexus_files(self, command):
         # The fewer characters, the faster are predictions.
         text = Path("primates.nex").read_text()
         Path("short.nex").write_text(text.replace("Matrix", "Eliminate 1-18 31-60; Matrix"))
@@ -764,7 +764,7 @@ class TestCommands:
         assert "{" not in filled[5]
         assert ",," not in filled[9]
 
-    def test_other_formats(self, command):
+    def test_fit_command_accepts_fasta_and_phylip(self, command):
         Path("x.fasta").write_text(">a\nACGT\n>b\nACGA\n>c\nTCGA\n")
         Path("x.phy").write_text("3 4\na ACGT\nb ACGA\nc TCGA\n")
         Path("cldf").mkdir()
@@ -774,7 +774,7 @@ class TestCommands:
             assert command("fit", name, "-o", f"out_{name}")[0] == 0
         assert command("fit", "x.fasta", "--format", "fasta", "-o", "again")[0] == 0
 
-    def test_gap_handling_is_remembered(self, command):
+    def test_model_file_keeps_gap_handling(self, command):
         Path("x.fasta").write_text(">a\nAC-T\n>b\nACGA\n>c\nTC-A\n>d\nTCGA\n")
         assert command("fit", "x.fasta", "--gaps", "state", "-o", "out")[0] == 0
         columns = ct.load_model("out/model.coaltree")._model.encoding.categories_by_name
@@ -799,18 +799,18 @@ class TestCommands:
             (["fit", "broken.phy", "-o", "o"], ["broken.phy, line 3", "'b'"]),
         ],
     )
-    def test_messages(self, command, arguments, facts):
+    def test_commands_report_invalid_character_files(self, command, arguments, facts):
         text = Path("primates.nex").read_text()
         Path("broken.nex").write_text(text.replace("G..G........C.........", "G..G........C........!", 1))
         Path("broken.phy").write_text("2 4\na ACGT\nb ACG\n")
         check_sentence(command(*arguments), *facts)
 
-    def test_columns_and_partitions_are_dropped(self, command):
+    def test_drop_option_accepts_columns_and_partitions(self, command):
         _, out, _ = command("fit", "primates.nex", "--drop", "second_gene,site1", "--dry-run", "--json")
         assert json.loads(out)["n_columns"] == 29
 
 
-def test_benchmark_alignments(published_data):
+def test_benchmark_alignments_have_published_sizes(published_data):
     """The alignments DS1 to DS8, if they are there."""
     paths = sorted((published_data / "phylogenetics").glob("DS*.nexus"))
     if not paths:
@@ -825,7 +825,7 @@ def test_benchmark_alignments(published_data):
     ("rows", "wrong", "datatype"),
     [(("ACGT", "AC!T"), "'!'", "dna"), (("0101", "01A1"), "'A'", "standard"), (("MKLV", "MK1V"), "'1'", "protein")],
 )
-def test_messages_name_the_datatype_of_all_other_symbols(tmp_path, rows, wrong, datatype):
+def test_wrong_symbol_message_names_likely_datatype(tmp_path, rows, wrong, datatype):
     path = tmp_path / "a.fasta"
     path.write_text(">one\n{}\n>two\n{}\n".format(*rows))
     with pytest.raises(InputError, match=f"{wrong} .*{datatype} data"):

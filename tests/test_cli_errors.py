@@ -336,7 +336,7 @@ def refused(models, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.command} {case.named}")
-def test_error_messages(refused, case):
+def test_error_message_names_problem_and_remedy(refused, case):
     sentence = refused(case)
     assert sentence.endswith((".", "?"))
     check_named(sentence, case.named)

@@ -97,7 +97,7 @@ def points_of(kind, rng):
 
 @pytest.mark.parametrize("kind", ["plain", "ties", "holes"])
 @pytest.mark.parametrize("block", [50, 200])
-def test_neighbors_are_those_of_threads(client, small_blocks, monkeypatch, kind, block):
+def test_dask_neighbors_equal_threads(client, small_blocks, monkeypatch, kind, block):
     monkeypatch.setattr(cluster, "BLOCK_POINTS", block)
     points = points_of(kind, np.random.default_rng(3))
     expected = neighbors.find_nearest(points, 16, ThreadExecutor(2), 7)
@@ -120,7 +120,7 @@ def test_small_jobs_run_locally(client, small_blocks, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["noise", "multinomial", "mixed"])
-def test_the_tree_is_that_of_threads(client, small_blocks, name):
+def test_dask_tree_equals_threads(client, small_blocks, name):
     process, X = simulated(name)
     expected = ct.greedy(X, process, search="neighbors")
     shares = []
@@ -131,7 +131,7 @@ def test_the_tree_is_that_of_threads(client, small_blocks, name):
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_few_rows(client, n):
+def test_dask_fit_of_few_rows(client, n):
     X = np.arange(float(n))[:, None]
     assert ct.greedy(X, ct.Brownian(), search="neighbors", client=client).tree.n_leaves == n
 
@@ -139,7 +139,7 @@ def test_few_rows(client, n):
 # -- faults -----------------------------------------------------------------------------------------
 
 
-def test_lost_worker(client, small_blocks):
+def test_lost_worker_does_not_change_result(client, small_blocks):
     process, X = simulated("noise")
     expected = ct.greedy(X, process, search="neighbors")
     pids = client.run(os.getpid)
@@ -171,7 +171,7 @@ def doomed():
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_lost_cluster(doomed, small_blocks, tmp_path, kept):
+def test_lost_cluster_leaves_checkpoint(doomed, small_blocks, tmp_path, kept):
     process, X = simulated("noise")
     path = tmp_path / "rounds.npz"
     options = {"search": "neighbors", "checkpoint": path if kept else None}
@@ -213,7 +213,7 @@ def test_search_resumes_from_checkpoint(small_blocks, tmp_path, name):
     same(ct.greedy(X, process, search="neighbors", checkpoint=path), expected)
 
 
-def test_foreign_checkpoints(small_blocks, tmp_path):
+def test_foreign_checkpoints_are_rejected(small_blocks, tmp_path):
     process, X = simulated("noise", 100)
     path = tmp_path / "rounds.npz"
     options = {"search": "neighbors", "checkpoint": path}
@@ -231,7 +231,7 @@ def test_foreign_checkpoints(small_blocks, tmp_path):
         ct.greedy(X, PROCESSES["brownian"], **options)
 
 
-def test_cluster_without_workers(monkeypatch):
+def test_cluster_without_workers_is_reported(monkeypatch):
     monkeypatch.setattr(cluster, "WORKER_SECONDS", 0.2)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", processes=False) as none,
@@ -244,7 +244,7 @@ def test_cluster_without_workers(monkeypatch):
 # -- tasks ------------------------------------------------------------------------------------------
 
 
-def test_results_come_in_order(client):
+def test_executor_returns_results_in_order(client):
     def tasks():
         for k in range(30):
             yield ([0.2 if k == 0 else 0.0, k],)
@@ -291,7 +291,7 @@ def _dead():
         pytest.param(_dead, r"tcp://.* workers died again and again.* more mem", marks=pytest.mark.slow),
     ],
 )
-def test_incompatible_workers(client, function, sentence):
+def test_incompatible_workers_are_reported(client, function, sentence):
     with pytest.raises(ExecutorError, match=sentence):
         list(cluster.DaskExecutor(client, 1).run(function, [()]))
     client.wait_for_workers(2, timeout=60)
@@ -301,25 +301,25 @@ def test_incompatible_workers(client, function, sentence):
 
 
 @pytest.mark.parametrize("wrong", [3, "host:8786", "local:0", "local:two", "tcp://", "", "tcp://a b"])
-def test_invalid_clients(wrong):
+def test_invalid_clients_are_rejected(wrong):
     with refused("distributed.Client address scheduler tcp://host"):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client=wrong)
 
 
-def test_unreachable_scheduler(monkeypatch):
+def test_unreachable_scheduler_is_reported(monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with refused("Dask scheduler answers tcp://127.0.0.1:9 check address", ExecutorError):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client="tcp://127.0.0.1:9")
 
 
-def test_a_closed_client(doomed):
+def test_closed_client_is_rejected(doomed):
     with distributed.Client(doomed, set_as_default=False) as closed:
         pass
     with refused("distributed.Client closed running address"):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client=closed)
 
 
-def test_opened_clients_are_closed(client):
+def test_open_client_closes_only_new_clients(client):
     with cluster.open_client(client.scheduler.address) as opened:
         assert opened is not client
         assert list(cluster.DaskExecutor(opened, 1).run(abs, [(-1,)])) == [1]
@@ -329,7 +329,7 @@ def test_opened_clients_are_closed(client):
     assert client.status == "running"
 
 
-def test_local_cluster(small_blocks):
+def test_fit_on_local_cluster(small_blocks):
     process, X = simulated("noise", 300)
     found = ct.greedy(X, process, search="neighbors", client="local:1")
     same(found, ct.greedy(X, process, search="neighbors"))
@@ -344,7 +344,7 @@ def table():
     return ct.Brownian(1.0, 0.1).simulate(ct.simulate_tree(12, rng), rng, n_columns=3)
 
 
-def test_runs_of_particles(client, table):
+def test_smc_runs_on_cluster_equal_threads(client, table):
     settings = {"n_particles": 20, "n_runs": 4, "random_state": 1}
     expected = ct.smc(table, ct.Brownian(1.0, 0.1), **settings, n_jobs=1)
     reports = []
@@ -359,7 +359,7 @@ def test_runs_of_particles(client, table):
     assert one.trees[0].n_leaves == 1
 
 
-def test_runs_are_lost_with_the_cluster(doomed, table):
+def test_smc_reports_lost_cluster(doomed, table):
     def close(share, *facts):
         if doomed.status.name == "running":
             doomed.close()
@@ -371,7 +371,7 @@ def test_runs_are_lost_with_the_cluster(doomed, table):
         ct.smc(table, ct.Brownian(1.0, 0.1), n_particles=5, n_runs=20, client=client, progress=close)
 
 
-def test_chains(client, table, tmp_path):
+def test_mcmc_chains_on_cluster_equal_threads(client, table, tmp_path):
     settings = {"n_samples": 20, "n_chains": 4, "random_state": 1}
     expected = ct.mcmc(table, ct.Brownian(1.0, 0.1), **settings, n_jobs=1)
     pids, killed = client.run(os.getpid), []
@@ -421,7 +421,7 @@ def answers(model, rows):
     yield placed.to_numpy()
 
 
-def test_predictions_for_many_rows(client, mixed, monkeypatch):
+def test_predictions_on_cluster_equal_threads(client, mixed, monkeypatch):
     monkeypatch.setattr(spread, "ROWS_PER_TASK", 7)
     table, new = mixed
     model = ct.CoalescentClustering().fit(table)
@@ -466,7 +466,7 @@ def test_predictions_are_independent_of_chunks(monkeypatch):
                 np.testing.assert_array_equal(own, theirs)
 
 
-def test_an_estimator_on_a_cluster(client, small_blocks, mixed):
+def test_estimator_fits_on_cluster(client, small_blocks, mixed):
     _, X = simulated("noise", 300)
     options = {"real_process": "brownian", "noise": 0.1, "search": "neighbors", "n_clusters": 3}
     expected = ct.CoalescentClustering(**options).fit(X)
@@ -479,7 +479,7 @@ def test_an_estimator_on_a_cluster(client, small_blocks, mixed):
     assert at.client == client.scheduler.address
 
 
-def test_samplers_of_an_estimator(client, table):
+def test_estimator_samplers_run_on_cluster(client, table):
     for options in (
         {"inference": "smc", "n_particles": 5, "n_runs": 2},
         {"inference": "mcmc", "n_samples": 20, "n_chains": 2},
@@ -490,7 +490,7 @@ def test_samplers_of_an_estimator(client, table):
         assert found.sample_.trees == expected.sample_.trees
 
 
-def test_a_client_among_parameters(client, table, tmp_path):
+def test_estimator_accepts_client_parameter(client, table, tmp_path):
     model = ct.CoalescentClustering(client=client, n_clusters=2)
     assert model.get_params()["client"] is client
     assert clone(model).client is client
@@ -510,7 +510,7 @@ def test_a_client_among_parameters(client, table, tmp_path):
 # -- tables in blocks -------------------------------------------------------------------------------
 
 
-def test_dask_arrays(client, table):
+def test_dask_arrays_are_accepted(client, table):
     blocks = da.from_array(table, chunks=(5, 2))
     found = ct.greedy(blocks, ct.Brownian(1.0, 0.1))
     assert found.tree == ct.greedy(table, ct.Brownian(1.0, 0.1)).tree
@@ -553,7 +553,7 @@ def folder_of(path, X):
 
 
 @pytest.mark.parametrize("inference", [[], ["--inference", "mcmc", "--samples", "20", "--chains", "2"]])
-def test_fit_of_a_folder(client, command, table, tmp_path, inference):
+def test_fit_command_reads_parquet_folder_on_cluster(client, command, table, tmp_path, inference):
     folder_of(tmp_path / "big", table)
     options = ["--noise", "0.1", "--real-process", "brownian", "--no-id", *inference]
     assert command("fit", "big.csv", "-o", "one", *options)[0] == 0
@@ -568,7 +568,7 @@ def test_fit_of_a_folder(client, command, table, tmp_path, inference):
 
 
 @pytest.mark.slow
-def test_interrupted_fit_resumes(client, doomed, small_blocks, command, tmp_path, monkeypatch):
+def test_interrupted_cluster_fit_resumes(client, doomed, small_blocks, command, tmp_path, monkeypatch):
     _, X = simulated("noise")
     folder_of(tmp_path / "big", X[:, :3])
     options = ["--noise", "0.1", "--real-process", "brownian", "--search", "neighbors", "--no-id"]
@@ -600,7 +600,7 @@ def test_interrupted_fit_resumes(client, doomed, small_blocks, command, tmp_path
     assert (tmp_path / "out" / "tree.nwk").read_bytes() == (tmp_path / "whole" / "tree.nwk").read_bytes()
 
 
-def test_parquet_folder_in_all_commands(command, table, tmp_path):
+def test_commands_read_parquet_folder(command, table, tmp_path):
     holes = np.where(np.arange(36).reshape(12, 3) % 7 == 0, np.nan, table)
     folder_of(tmp_path / "big", holes)
     options = ["--noise", "0.1", "--real-process", "brownian", "--no-id"]

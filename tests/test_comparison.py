@@ -58,7 +58,7 @@ def names(columns, **parameters):
     return compare_models(model._model)
 
 
-def test_candidates_suit_the_columns():
+def test_candidates_match_column_kinds():
     assert {own.name for own in names(["mass"])} == {STATIONARY, BROWNIAN}
     found = names(["cover", "flies"])
     assert {own.name for own in found} == {ONE_RATE, RATES}
@@ -73,7 +73,7 @@ def test_candidates_suit_the_columns():
     assert [own.name for own in given] == ["numbers as given"]
 
 
-def test_with_and_without_ascertainment():
+def test_candidates_keep_ascertainment():
     found = names(["cover", "flies"], categorical_process=ct.Multinomial(ascertainment="variable"))
     wanted = {
         f"{rates} and {condition}"
@@ -88,7 +88,7 @@ def test_with_and_without_ascertainment():
     assert given[0].process.ascertainment == "variable"
 
 
-def test_the_same_seed_gives_the_same_numbers():
+def test_comparison_is_reproducible_for_any_threads():
     first, again = names(["mass"]), names(["mass"], n_jobs=2)
     assert [own.facts() for own in first] == [own.facts() for own in again]
 
@@ -112,11 +112,11 @@ def test_models_are_ranked_by_evidence_less_penalty():
     ("factor", "error", "words"),
     [(-0.9, 0.1, "cannot"), (-2.9, 1.5, "cannot"), (-2.9, 0.1, "slightly"), (-4.9, 0.1, "clearly"), (-5.1, 0.1, "far")],
 )
-def test_factors_in_words(factor, error, words):
+def test_bayes_factor_is_described_in_words(factor, error, words):
     assert describe_factor(factor, error).startswith(words)
 
 
-def test_brownian_motion_with_a_proper_root(monkeypatch):
+def test_brownian_likelihood_with_proper_root_matches_dense_covariance(monkeypatch):
     """By whole covariance matrices: rows share a root of known variance, and the path from it to their ancestor."""
     monkeypatch.setattr(comparison, "ROOT_WIDTH", 1e4)
     tree = ct.simulate_tree(5, random_state=0)
@@ -137,7 +137,7 @@ def test_brownian_motion_with_a_proper_root(monkeypatch):
     assert with_proper_root(process, mean, height).log_likelihood(tree, X) == pytest.approx(expected, abs=1e-2)
 
 
-def test_too_many_rows_are_refused(monkeypatch):
+def test_comparison_rejects_too_many_rows(monkeypatch):
     monkeypatch.setattr(comparison, "MAX_EVIDENCE_ROWS", 8)
     with refused("evidence 3 8 rows 9"):
         names(["mass"])
@@ -152,7 +152,7 @@ def command(tmp_path, monkeypatch, capsys):
     return command_in(tmp_path, monkeypatch, capsys)
 
 
-def test_a_fit_writes_the_table(command, tmp_path):
+def test_fit_evidence_option_writes_table(command, tmp_path):
     code, out, err = command("fit", "t.csv", "-o", "out", "--no-id", "--evidence", "--drop", "flies")
     assert code == 0, err
     found = json.loads((tmp_path / "out" / "summary.json").read_text())
@@ -169,19 +169,19 @@ def test_a_fit_writes_the_table(command, tmp_path):
     assert "evidence" not in json.loads(out)
 
 
-def test_a_fit_refuses_too_few_rows(command, tmp_path):
+def test_fit_evidence_option_rejects_too_few_rows(command, tmp_path):
     (tmp_path / "two.csv").write_text("x\n1\n2\n")
     check_sentence(command("fit", "two.csv", "-o", "out", "--evidence", "--no-id"), "--evidence")
 
 
-def test_constant_columns_cannot_be_compared(command, tmp_path):
+def test_fit_evidence_option_with_constant_columns(command, tmp_path):
     (tmp_path / "same.csv").write_text("x\n1\n1\n1\n")
     code, out, err = command("fit", "same.csv", "-o", "out", "--evidence", "--no-id")
     assert code == 0, err
     check_named(out, "no column varies models")
 
 
-def test_the_report_has_the_table():
+def test_report_shows_model_comparison():
     pytest.importorskip("jinja2")
     from coaltree.report.page import page
 

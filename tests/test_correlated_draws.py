@@ -65,7 +65,7 @@ def observed_and_states(tree, rate, noise):
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
-def test_contrasts_have_the_density_of_the_whole_table(n):
+def test_contrasts_have_density_of_whole_table(n):
     rng = np.random.default_rng(n)
     tree = ct.simulate_tree(n, rng)
     variance, noise = covariance_matrices(rng, 3)
@@ -103,7 +103,7 @@ def test_downward_messages_match_definition(n):
 
 
 @pytest.mark.parametrize("noise", NOISE)
-def test_states_are_drawn_from_their_posterior(noise):
+def test_state_draws_match_posterior(noise):
     """They are linear in the normal numbers: one component for the mean, and one for what each of the numbers does."""
     n, rng = 5, np.random.default_rng(1)
     tree, z = ct.simulate_tree(n, rng), rng.standard_normal(n)
@@ -188,7 +188,7 @@ def test_sweep_leaves_posterior_of_missing_cells_invariant(holes):
 
 
 @pytest.mark.parametrize("freedom", [3.5, 12.0])
-def test_draws_of_inverse_wishart_matrices(freedom):
+def test_inverse_wishart_draws_match_distribution(freedom):
     """By two laws that hold for any direction, and by the mean matrix.
 
     A level of 1e-6 for each of 8 tests by Kolmogorov, and 5.5 standard errors for each of 6 means: a right program fails one
@@ -208,7 +208,7 @@ def test_draws_of_inverse_wishart_matrices(freedom):
         assert np.all(np.abs(found.mean(axis=0) - expected) < 5.5 * found.std(axis=0) / math.sqrt(len(found)))
 
 
-def test_density_of_a_covariance_matrix():
+def test_covariance_density_matches_scipy():
     """That of scipy times those of strength and scales, but for one constant."""
     rng = np.random.default_rng(0)
     expected = np.array([0.5, 1.0, 4.0])
@@ -223,7 +223,7 @@ def test_density_of_a_covariance_matrix():
     assert np.ptp(gaps) < 1e-9
 
 
-def test_the_mean_of_the_prior():
+def test_covariance_prior_mean():
     """Its strength says how many degrees of freedom there are, and nothing of the mean."""
     for strength in (3.0, 40.0):
         prior = CovariancePrior(np.array([0.5, 2.0]))
@@ -233,7 +233,7 @@ def test_the_mean_of_the_prior():
 
 
 @pytest.mark.parametrize("width", [1, 2])
-def test_strength_and_scales_given_the_matrix(width):
+def test_strength_and_scales_draws_match_posterior(width):
     """Means over a chain, of 40 batches, are within 5.5 standard errors of those on a grid: a level of 3e-6.
 
     Ten are looked at: a right program fails one for one choice of seeds in 30,000.
@@ -363,7 +363,7 @@ def check_same(pairs):
 
 @pytest.mark.usefixtures("_narrow_mean")
 @pytest.mark.parametrize("hold_noise", [False, True])
-def test_parameters_have_same_distribution_as_true_ones(hold_noise):
+def test_parameter_draws_have_prior_distribution(hold_noise):
     """Independent pairs of parameters before and after some draws; both are from the prior.
 
     Means of 35 differences are within 5 standard errors, a level of 6e-7: a right program fails one for one choice of seeds
@@ -383,7 +383,7 @@ def test_parameters_have_same_distribution_as_true_ones(hold_noise):
     check_same(pairs[:, :, np.any(np.diff(pairs, axis=1)[:, 0] != 0, axis=0)])
 
 
-def test_mean_and_covariance_belong_together():
+def test_mean_and_covariance_draws_are_consistent():
     """Of two rows with hardly any noise, by their distance from the mean in units of the covariance.
 
     Means of 11 differences are within 5 standard errors, a level of 6e-7: one choice of seeds in 150,000.
@@ -424,7 +424,7 @@ def test_noise_step_leaves_prior_invariant(width):
 
 
 @pytest.mark.usefixtures("_narrow_mean")
-def test_chains_that_begin_at_the_truth_stay_there():
+def test_chains_from_prior_stay_in_prior():
     """Trees, parameters and tables from the prior are draws from the posterior given the observed cells; moves keep them so.
 
     Means of differences of 35 quantities are within 5 standard errors, a level of 6e-7: one choice of seeds in 50,000.
@@ -494,7 +494,7 @@ def check_uniform(found, n_draws, bins, level):
 
 
 @pytest.mark.usefixtures("_narrow_mean")
-def test_ranks_of_the_truth_among_draws(monkeypatch):
+def test_simulation_based_calibration_is_uniform(monkeypatch):
     """A small version of the next one: eight tests with a level of 1e-4, one choice of seeds in 1,250."""
     check_uniform(ranks(20, 4, 3, 8, 1, monkeypatch), 3, 2, 1e-4)
 
@@ -502,7 +502,7 @@ def test_ranks_of_the_truth_among_draws(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("_narrow_mean")
 @pytest.mark.parametrize("n_leaves", [4, 6])
-def test_ranks_of_the_truth_among_many_draws(n_leaves, monkeypatch):
+def test_simulation_based_calibration_of_mcmc_is_uniform(n_leaves, monkeypatch):
     """Simulation-based calibration through `mcmc`, from a start that knows nothing of the truth.
 
     Eight tests with a level of 1e-4: one choice of seeds in 1,250, if draws so far apart were independent.
@@ -550,7 +550,7 @@ def observed_log_likelihoods(children, heights, X, process):
 
 
 @pytest.mark.parametrize("name", THREE_ROWS)
-def test_trees_and_missing_cells_by_enumeration(name, monkeypatch):
+def test_trees_and_missing_cells_match_enumeration(name, monkeypatch):
     """Clades, heights and cells of a chain that fills in the cells, with those where they are integrated out.
 
     6 standard errors from 40 batches, a level of 5e-7; at most 12 are looked at: one choice of seeds in 150,000.
@@ -621,7 +621,7 @@ def test_resumed_run_is_bitwise_equal(tmp_path):
 
 
 @unfinished
-def test_one_mean_for_all_columns_becomes_one_for_each():
+def test_shared_mean_becomes_column_means():
     X, process = problem()
     sample = ct.mcmc(X, process, 20, 1, draw_parameters=True, random_state=0)
     assert [name for name in sample.parameters if name.startswith("mean")] == ["mean[0]", "mean[1]", "mean[2]"]
@@ -650,7 +650,7 @@ def difficult_tables():
 
 
 @pytest.mark.parametrize("name", difficult_tables())
-def test_draws_stay_finite(name):
+def test_draws_of_difficult_tables_stay_finite(name):
     X, rng = difficult_tables()[name], np.random.default_rng(1)
     draws, observed = CovarianceSampler(X, hold_noise=False), ~np.isnan(X)
     variance = np.diag(draws.diffusion.expected)

@@ -56,7 +56,7 @@ def test_parts_of_two_models_are_reported(models):
         check_refused(mix_two_archives(models[seed % 3], rng, models[(seed + 1) % 3]))
 
 
-def test_altered_arrays_with_a_new_digest_cost_no_memory(models):
+def test_altered_arrays_with_valid_digest_need_little_memory(models):
     """Whoever alters a file and its digest may get another model, or a refusal, but no other error and no large arrays."""
     messages = []
     for seed in range(N_FILES):
@@ -78,7 +78,7 @@ def test_altered_arrays_with_a_new_digest_cost_no_memory(models):
 
 
 @pytest.mark.parametrize("label", [2**31 - 1, 12, 10**6])
-def test_huge_labels_are_refused_before_memory_is_allocated(models, label):
+def test_huge_labels_are_rejected_before_allocation(models, label):
     members, _ = unpack(models[0])
     labels = np.load(io.BytesIO(members["labels.npy"]))
     labels[3] = label

@@ -29,7 +29,7 @@ def test_exponential_matches_library(rates, g):
     ("rate", "g", "expected"), [(1.0, 0.0, (1.0, 0.0)), (1e99, 1e300, (0.0, 1.0)), (1e-100, 5.0, (1.0, 5e-100))]
 )
 @pytest.mark.parametrize("other", [1.0, 3.0])
-def test_exponential_at_limits(rate, g, expected, other):
+def test_exponential_is_correct_at_limits(rate, g, expected, other):
     """Whether sites share their rate or not."""
     kept, lost = decayed([rate, rate * other], g)
     assert kept[0] == pytest.approx(expected[0], abs=1e-300)

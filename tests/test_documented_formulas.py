@@ -49,13 +49,13 @@ Q = np.array([0.5, 0.3, 0.2])
 
 
 @formula("1.1", "1.2")
-def test_prior():
+def test_coalescent_prior_formula():
     assert pair_counts(4).tolist() == [6, 3, 1]
     assert ct.log_prior(TREE) == pytest.approx(-(6 * 0.3 + 3 * 0.2 + 1 * 0.7))
 
 
 @formula("1.3", "1.4")
-def test_expected_height_and_length():
+def test_expected_height_and_length_formula():
     """Six standard errors: a false alarm in less than one run of a hundred million."""
     n = 10
     trees = [ct.simulate_tree(n, random_state=seed) for seed in range(4000)]
@@ -110,7 +110,7 @@ def leaf_messages(codes):
 
 
 @formula("2.1", "2.2", "3.1", "3.2", "3.3")
-def test_brownian_motion():
+def test_brownian_likelihood_formula():
     variance = np.array([1.5, 0.5])
     _, log_z = climb(TREE, [(x, 0.2) for x in X], lambda *given: brownian_merge(*given, variance))
     process = ct.Brownian(variance, noise=0.2)
@@ -119,7 +119,7 @@ def test_brownian_motion():
 
 
 @formula("4.2", "4.3", "4.4", "4.5", "4.6")
-def test_ornstein_uhlenbeck():
+def test_ornstein_uhlenbeck_likelihood_formula():
     mean, variance, noise = np.array([0.2, -0.1]), np.array([1.5, 0.5]), 0.2
     white = (X - mean) / np.sqrt(variance)
     f = 1 / math.sqrt(1 + noise)
@@ -130,7 +130,7 @@ def test_ornstein_uhlenbeck():
 
 
 @formula("4.1")
-def test_correlation_of_two_rows():
+def test_correlation_of_two_rows_formula():
     """By the density of two rows, which is that of a Gaussian with this correlation."""
     tree, kappa, x = ct.Tree([[0, 1]], [0.0, 0.0, 0.6]), 0.8, np.array([0.3, -1.1])
     rho = math.exp(-2 * kappa * 0.6)
@@ -142,14 +142,14 @@ def test_correlation_of_two_rows():
 
 
 @formula("5.2", "5.3", "5.4")
-def test_mutation():
+def test_mutation_likelihood_formula():
     _, log_z = climb(TREE, leaf_messages(CODES[:, 0]), multinomial_merge)
     leaves = sum(math.log(Q[int(code)]) for code in CODES[:, 0])
     assert ct.Multinomial(0.7, [Q]).log_likelihood(TREE, CODES) == pytest.approx(leaves + log_z.sum())
 
 
 @formula("5.1")
-def test_transition_probabilities():
+def test_transition_probability_formula():
     """Of two leaves: ``q_j P(path)_jk``."""
     tree, process = ct.Tree([[0, 1]], [0.0, 0.0, 0.6]), ct.Multinomial(0.7, [Q])
     kept = math.exp(-0.7 * 1.2)
@@ -159,7 +159,7 @@ def test_transition_probabilities():
 
 
 @formula("2.3")
-def test_mixed_columns_add_up():
+def test_mixed_likelihood_formula():
     brownian, mutation = ct.Brownian(noise=0.1), ct.Multinomial(0.7, [Q])
     mixed = ct.Mixed((brownian, [0, 1]), (mutation, [2]))
     whole = np.hstack([X, CODES])
@@ -178,7 +178,7 @@ def best_height(objective, lowest):
 
 
 @formula("6.1", "6.2")
-def test_best_height_under_brownian_motion():
+def test_brownian_best_height_formula():
     a, b = X[0], X[2]
     D, d2 = 2, np.sum((a - b) ** 2)
     s = (math.sqrt(D**2 + 4 * d2) - D) / 2
@@ -190,7 +190,7 @@ def test_best_height_under_brownian_motion():
 
 
 @formula("6.3")
-def test_best_height_under_mutation():
+def test_mutation_best_height_formula():
     rows = np.array([[0.0, 1.0, 2.0, 0.0], [0.0, 0.0, 2.0, 1.0]])
     S = np.array([np.sum(Q * a * b) for a, b in zip(leaf_messages(rows[0]), leaf_messages(rows[1]), strict=True)])
     u = minimize_scalar(
@@ -203,7 +203,7 @@ def test_best_height_under_mutation():
 
 @formula("7.1", "7.2", "7.3")
 @pytest.mark.parametrize("rule", ["rate1", "max-prob", "min-duration"])
-def test_rules_of_greedy_inference(rule):
+def test_greedy_rule_formulas(rule):
     rows = 3 * np.random.default_rng(4).normal(size=(7, 2))  # far apart, so that no best height is cut off
     live = {i: (row, 0.1, 0.0) for i, row in enumerate(rows)}
     children, heights, clock = [], [], 0.0
@@ -234,7 +234,7 @@ def test_rules_of_greedy_inference(rule):
 
 
 @formula("7.4")
-def test_order_of_merges_that_are_cut_off():
+def test_zero_height_merge_order_formula():
     """By messages as functions on a grid: with much noise all rows merge at once, those first whose functions are most alike."""
     rows = np.random.default_rng(8).normal(size=6)
     x = np.linspace(-9, 9, 4001)
@@ -278,7 +278,7 @@ def evidence_of_three_rows():
 
 @formula("8.1", "8.2", "8.3", "8.4", "8.5", "8.6")
 @pytest.mark.parametrize("proposal", ["prior-prior", "prior-post", "post-post", "race"])
-def test_weights_estimate_the_evidence(proposal, evidence_of_three_rows):
+def test_smc_evidence_formula(proposal, evidence_of_three_rows):
     """Six standard errors: false alarms are out of the question."""
     found = ct.smc(THREE_ROWS, ct.Brownian(noise=0.3), proposal, 150, n_runs=50, random_state=0, threshold=0.0)
     estimates = np.exp(found.run_log_evidences)
@@ -286,13 +286,13 @@ def test_weights_estimate_the_evidence(proposal, evidence_of_three_rows):
 
 
 @formula("8.7")
-def test_effective_sample_size():
+def test_effective_sample_size_formula():
     found = ct.smc(X, ct.Brownian(noise=0.3), "post-post", 100, threshold=0.0, random_state=0)
     assert found.ess[-1] == pytest.approx(np.sum(found.weights) ** 2 / np.sum(found.weights**2))
 
 
 @formula("9.1")
-def test_beliefs():
+def test_belief_formula():
     """At the parent of the first two rows."""
     messages, _ = climb(TREE, [(x, 0.2) for x in X], brownian_merge)
     (y_up, w_up), (y_sibling, v_sibling) = messages[4], messages[5]
@@ -304,7 +304,7 @@ def test_beliefs():
 
 
 @formula("9.2")
-def test_prior_of_places():
+def test_attachment_prior_formula():
     assert Survival(TREE).log_survival(np.array([0.4]))[0] == pytest.approx(-(4 * 0.3 + 3 * 0.1))
     survival = Survival(TREE)
     total = sum(
@@ -322,7 +322,7 @@ def new_leaf(process, table, node, h):
 
 
 @formula("9.3", "9.4", "9.5")
-def test_cells_of_a_new_leaf():
+def test_new_leaf_cell_formula():
     shown, said = new_leaf(ct.Brownian(2.0, noise=0.2), X, 4, 0.9)
     np.testing.assert_allclose(shown.mean, said.mean)
     np.testing.assert_allclose(shown.sd**2, said.sd**2 + 2.0 * (0.9 + 0.2))
@@ -336,7 +336,7 @@ def test_cells_of_a_new_leaf():
 
 
 @formula("9.6", "9.7")
-def test_predictive_density_and_missing_cells():
+def test_predictive_density_and_missing_cell_formulas():
     """By integrals along the branches; the library takes a few points of each."""
     process, row = ct.Brownian(noise=0.2), np.array([[0.2, np.nan]])
     beliefs, survival = ct.Beliefs(TREE, X, process), Survival(TREE)
@@ -361,7 +361,7 @@ def test_predictive_density_and_missing_cells():
 
 
 @formula("9.9")
-def test_quantiles_of_missing_cells():
+def test_missing_cell_quantile_formula():
     """The distribution function at the quantiles, by components at the library's own points; scores in test_mixtures."""
     row = np.array([[0.2, np.nan]])
     predictor = Predictor.from_trees([TREE], np.ones(1), X, ct.Brownian(noise=0.2))
@@ -377,7 +377,7 @@ def test_quantiles_of_missing_cells():
 
 
 @formula("9.8")
-def test_normal_scores():
+def test_normal_score_bandwidth_formula():
     x = np.sort(np.random.default_rng(0).exponential(size=60))
     marginal = Marginal.fit(x)
     mu, sigma, distances = x.mean(), x.std(), np.sort(np.abs(x[:, None] - x), axis=1)
@@ -404,7 +404,7 @@ def test_normal_scores():
 
 
 @formula("10.1", "10.2")
-def test_ratios_of_merges():
+def test_merge_ratio_formula():
     rows = np.random.default_rng(1).normal(size=(6, 2)) * [1.0, 3.0]
     variance = np.array([0.7, 2.0])
     result = ct.greedy(rows, ct.Brownian(variance, noise=0.3))
@@ -421,7 +421,7 @@ def test_ratios_of_merges():
 
 
 @formula("11.1")
-def test_best_variance():
+def test_best_variance_formula():
     squares = np.zeros(2)
 
     def merge(left, right, climb_left, climb_right):
@@ -435,7 +435,7 @@ def test_best_variance():
 
 
 @formula("11.2", "11.3")
-def test_step_of_mutation():
+def test_mutation_step_formula():
     process = ct.Multinomial([0.7], [Q])
     found = expect_redraws(process, WeightedTrees([TREE], np.ones(1), CODES))
     lengths, r = found.lengths, found.redraws[0]
@@ -451,7 +451,7 @@ def test_step_of_mutation():
 
 
 @formula("12.1", "12.2", "12.3")
-def test_scores():
+def test_tree_score_formulas():
     tree = ct.simulate_tree(12, random_state=3)
     classes = np.random.default_rng(0).integers(0, 3, 12)
     below = [{leaf} for leaf in range(12)]
@@ -478,7 +478,7 @@ def test_scores():
 
 
 @formula("13.1")
-def test_density_of_regraft_places():
+def test_regraft_density_formula():
     """A leaf that hangs in two places: the densities are in proportion to those of the whole trees."""
     low = ct.Tree(
         [[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.3, 0.5, 1.2]
@@ -492,7 +492,7 @@ def test_density_of_regraft_places():
 
 
 @formula("13.2")
-def test_acceptance_probability_of_independent_proposals():
+def test_independent_proposal_acceptance_formula():
     """Four places in clades of two sizes, as seen from a subtree m generations below the clade that is chosen."""
     f, g, m, q = np.array([0.5, 0.2, 0.2, 0.1]), np.array([0.1, 0.4, 0.3, 0.2]), np.array([1, 2, 2, 3]), 0.6
     accepted = np.minimum(1, f[None, :] * g[:, None] / (f[:, None] * g[None, :]) * q ** (m[None, :] - m[:, None]))
@@ -502,7 +502,7 @@ def test_acceptance_probability_of_independent_proposals():
 
 
 @formula("13.13")
-def test_what_is_drawn_from_other_branches_is_accepted_so_that_nothing_changes():
+def test_other_branch_proposals_satisfy_detailed_balance():
     """Six places on three branches."""
     branch = np.array([0, 0, 1, 1, 1, 2])
     f, g = np.array([0.3, 0.3, 0.1, 0.1, 0.1, 0.1]), np.array([0.1, 0.3, 0.2, 0.1, 0.1, 0.2])
@@ -515,7 +515,7 @@ def test_what_is_drawn_from_other_branches_is_accepted_so_that_nothing_changes()
 
 
 @formula("13.3")
-def test_scaling_stretches_space():
+def test_scaling_jacobian_formula():
     """The map from heights and factor to new heights and the factor that leads back, by its derivative."""
     heights, r, step = np.array([0.3, 0.5, 1.2]), 1.7, 1e-6
 
@@ -534,7 +534,7 @@ def _log_gamma_density(x, shape, rate):
 
 
 @formula("13.4")
-def test_precision_given_contrasts():
+def test_precision_posterior_formula():
     """Prior times normal densities of the contrasts is in proportion to the Gamma density, at any precision."""
     gaps, spans, s = np.array([0.3, -1.2, 0.7]), np.array([0.5, 2.0, 1.1]), 1.7
     precision = np.array([0.1, 0.5, 1.3, 4.0])
@@ -545,7 +545,7 @@ def test_precision_given_contrasts():
 
 
 @formula("13.5")
-def test_mean_given_the_root():
+def test_mean_posterior_formula():
     r, v, variance, middle, s = 0.4, 0.7, 1.3, -0.2, 2.1
     mean = np.array([-1.0, 0.0, 0.3, 2.0])
     both = stats.norm.logpdf(r, mean, np.sqrt(variance * v)) + stats.norm.logpdf(mean, middle, 10 * np.sqrt(s))
@@ -555,7 +555,7 @@ def test_mean_given_the_root():
 
 
 @formula("13.6")
-def test_rate_and_equilibrium_given_mutations():
+def test_rate_and_equilibrium_posterior_formulas():
     """A Poisson number of draws on each branch, of which the last one is a state at equilibrium."""
     lengths, counts, draws = np.array([0.3, 1.2, 0.7]), np.array([0, 2, 1]), np.array([2, 1, 0])
     rate = np.array([0.2, 1.0, 3.0])
@@ -570,7 +570,7 @@ def test_rate_and_equilibrium_given_mutations():
 
 
 @formula("13.7")
-def test_setting_the_clock():
+def test_clock_move_jacobian_formula():
     """Densities of tree and parameters where c leads, and by how much it stretches space, by its derivative."""
     tree, process, log_c, step = (
         ct.simulate_tree(5, random_state=0),
@@ -595,7 +595,7 @@ def test_setting_the_clock():
 
 
 @formula("5.5")
-def test_a_noisy_leaf():
+def test_noisy_leaf_formula():
     """Both leaves of a cherry, by a sum over their states and over whether each cell is a draw of the noise."""
     rate, noise, h = 0.7, 0.3, 0.4
     tree = ct.Tree([[0, 1]], [0.0, 0.0, h])
@@ -610,7 +610,7 @@ def test_a_noisy_leaf():
 
 
 @formula("5.6")
-def test_a_leaf_with_one_of_several_states():
+def test_state_set_leaf_formula():
     """The message of a leaf, and the probability of a set at a cherry as the sum of those of its states."""
     tree = ct.Tree([[0, 1]], [0.0, 0.0, 0.4])
     for noise in (0.0, 0.3):
@@ -627,7 +627,7 @@ def test_a_leaf_with_one_of_several_states():
 
 
 @formula("5.7")
-def test_a_column_that_was_recorded():
+def test_ascertained_column_formula():
     """The probability of a column of a cherry, given that its cells differ, or that one is not in the first state."""
     tree = ct.Tree([[0, 1]], [0.0, 0.0, 0.4])
     kept = np.exp(-2 * 0.7 * 0.4)
@@ -638,7 +638,7 @@ def test_a_column_that_was_recorded():
 
 
 @formula("13.11")
-def test_columns_that_were_not_recorded():
+def test_unrecorded_columns_formula():
     """The sum over their numbers; and the draws, whose mean and variance are held to six standard errors."""
     process = ct.Multinomial(0.7, [Q] * 4, ascertainment="variable")
     unseen = process.unseen_columns(np.tile([[0.0], [1.0]], 4))
@@ -656,7 +656,7 @@ def test_columns_that_were_not_recorded():
 
 
 @formula("13.12")
-def test_exchanges_with_a_heated_chain():
+def test_heated_chain_exchange_formula():
     """Detailed balance of the exchange, and its frequency among 2,000 attempts; false alarms in less than one in a million."""
     powers = np.append(1.0, heated_powers(5, 2))
     assert powers == pytest.approx(1 / (1 + 2 * np.arange(3) / np.sqrt(4)))
@@ -686,7 +686,7 @@ def test_exchanges_with_a_heated_chain():
 
 
 @formula("11.4")
-def test_a_step_of_noise():
+def test_noise_step_formula():
     process = ct.Multinomial(1.3, [Q], 0.3)
     found = expect_redraws(process, WeightedTrees([TREE], np.ones(1), CODES))
     # the noise's draws by brute force: every combination of leaves' states and of who shows whose
@@ -710,7 +710,7 @@ def noise_draws_by_enumeration(process, tree, codes):
 
 
 @formula("13.8")
-def test_draws_of_noise_given_its_events():
+def test_noise_posterior_formula():
     """The mean of the drawn noise is that of the Beta distribution, within six standard errors: one false alarm in 10^8 runs."""
     shown, observed = np.zeros((1, 40), dtype=bool), np.ones((1, 40), dtype=bool)
     shown[0, :7] = True
@@ -722,7 +722,7 @@ def test_draws_of_noise_given_its_events():
 
 
 @formula("13.9")
-def test_covariance_given_contrasts_of_states():
+def test_covariance_posterior_formula():
     """Prior times normal densities of the contrasts is in proportion to the inverse Wishart density, for any matrix."""
     rng = np.random.default_rng(0)
     n, width, strength, scales = 4, 2, 3.5, np.array([0.5, 2.0])
@@ -750,7 +750,7 @@ def test_covariance_given_contrasts_of_states():
 
 
 @formula("13.10")
-def test_missing_cells_of_a_row_given_all_others():
+def test_missing_cells_given_other_rows_formula():
     """On a cherry, by the Gaussian distribution of all cells; and by the kernel, without its normal numbers."""
     rng = np.random.default_rng(0)
     variance, noise = (own @ own.T + 0.1 * np.eye(3) for own in rng.standard_normal((2, 3, 3)))
@@ -784,7 +784,7 @@ def test_missing_cells_of_a_row_given_all_others():
 
 
 @formula("14.1", "14.2")
-def test_evidence_in_steps_from_power_to_power():
+def test_stepping_stone_evidence_formula():
     """Two rows, whose tree has one height: the integrals of all powers by quadrature, and the sum as it is coded."""
     process = ct.Brownian(0.8, 0.1)
 
@@ -807,7 +807,7 @@ def test_evidence_in_steps_from_power_to_power():
     np.testing.assert_allclose(found.run_log_evidences, found.log_ratios.sum(axis=1))
 
 
-def test_every_formula_is_worked_out_and_numbered_in_order():
+def test_formulas_are_numbered_in_order():
     assert len(NUMBERS) == len(set(NUMBERS))
     assert sorted(NUMBERS, key=lambda number: [int(part) for part in number.split(".")]) == NUMBERS
     assert sorted(covered) == sorted(NUMBERS)
@@ -816,7 +816,7 @@ def test_every_formula_is_worked_out_and_numbered_in_order():
         assert re.findall(r"^## (\d+) ", before, re.MULTILINE)[-1] == number.split(".")[0]
 
 
-def test_formulas_that_the_code_cites_are_on_the_page():
+def test_cited_formulas_are_documented():
     cited = {
         number
         for module in (ROOT / "src").rglob("*.py")

@@ -58,7 +58,7 @@ def dense(x, states, noise, mean=None):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_brownian_draws_have_the_conditional_covariance(noise):
+def test_brownian_draws_have_conditional_covariance(noise):
     # 2 x (5 means + 15 covariances), those of observed cells without noise left out
     process = ct.Brownian(2.0, noise)
     drawn = draws(process, CHERRY_MISSING, 20_000)[..., 0]
@@ -71,7 +71,7 @@ def test_brownian_draws_have_the_conditional_covariance(noise):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_stationary_draws_have_the_conditional_covariance(noise):
+def test_stationary_draws_have_conditional_covariance(noise):
     # 2 x (5 means + 15 covariances), those of observed cells without noise left out
     process = ct.OrnsteinUhlenbeck(0.6, 0.5, 2.0, noise)
     drawn = draws(process, CHERRY_MISSING, 20_000, seed=1)[..., 0]
@@ -110,7 +110,7 @@ def test_stationary_draws_of_complete_rows_have_fresh_noise():
     assert_normal_moments(drawn, mean, covariance)
 
 
-def test_full_covariance_is_drawn_too():
+def test_draws_have_full_covariance():
     # 2 means + 3 covariances: what one leaf would show, of both columns together
     variance = np.array([[1.0, -0.6], [-0.6, 0.8]])
     X = np.array([[0.1, 2.0], [0.4, 1.2], [-1.0, 0.3], [-1.4, -0.2], [2.0, -1.1]])
@@ -119,7 +119,7 @@ def test_full_covariance_is_drawn_too():
     assert_normal_moments(drawn, [mean[1] for mean, _ in parts], parts[0][1][1, 1] * variance)
 
 
-def test_categorical_draws_by_enumeration():
+def test_categorical_draws_match_enumeration():
     """All ways to fill the holes at once, column by column: chi-squared with p > 1e-6 for each of two columns."""
     X = np.array([[nan, 1.0], [nan, nan], [1.0, nan], [nan, nan], [2.0, 0.0]])
     drawn = draws(MUTATION, X, 20_000, seed=6).astype(int)
@@ -139,7 +139,7 @@ def test_categorical_draws_by_enumeration():
         assert stats.chisquare(found, probabilities * len(drawn)).pvalue > 1e-6
 
 
-def test_a_mixed_table_is_drawn_part_by_part():
+def test_mixed_draws_match_parts():
     # 3 means, 3 variances, and the mean of a code
     X = np.column_stack([[nan, nan, 1.0, nan, 0.0], CHERRY_MISSING[:, 0], [0.0, 0.0, nan, 1.0, 1.0]])
     mutation = ct.Multinomial([0.5, 2.0], [[0.5, 0.5], [0.4, 0.6]])
@@ -159,7 +159,7 @@ def test_a_mixed_table_is_drawn_part_by_part():
     assert np.all(drawn[:, [2, 4], 0] == X[[2, 4], 0])
 
 
-def test_one_leaf():
+def test_draws_of_one_leaf():
     assert draws(MUTATION, [[2.0, 0.0]], 3, tree=ct.Tree([], [0.0])).tolist() == [[[2.0, 0.0]]] * 3
     drawn = draws(ct.Brownian(2.0, 0.5), [[1.5]], 20_000, tree=ct.Tree([], [0.0]))[:, 0]
     # the state behind the cell has the variance of its noise, and what is shown has it twice
@@ -173,7 +173,7 @@ def predictor_of(X, process, tree=TREE):
     return Predictor.from_trees([tree], np.ones(1), np.asarray(X), process)
 
 
-def test_draws_of_new_rows_have_the_moments_of_their_cells():
+def test_draws_of_new_rows_match_predictive_moments():
     # 4 means, 4 variances, 6 shares
     X = np.array([[0.1, 0, 2.0], [nan, 1, 1.2], [-1.0, nan, nan], [-1.4, 1, -0.2], [2.0, 2, nan]])
     mutation = ct.Multinomial(0.5, [[0.5, 0.3, 0.2]])
@@ -194,7 +194,7 @@ def test_draws_of_new_rows_have_the_moments_of_their_cells():
     assert np.abs((shares - p) / np.sqrt(p * (1 - p) / size)).max() < Z_BOUND
 
 
-def test_cells_of_a_drawn_row_belong_together():
+def test_cells_of_one_draw_share_attachment_point():
     """Both cells of a row come from the same place: the covariance is that of the places' means."""
     X = np.array([[3.0, 3.0], [2.8, 3.2], [-3.0, -3.0], [-3.1, -2.8], [3.1, 2.9]])
     predictor = predictor_of(X, ct.Brownian(0.5, 0.05))
@@ -212,7 +212,7 @@ def test_cells_of_a_drawn_row_belong_together():
 @pytest.mark.parametrize(
     "process", [ct.Brownian(1.0, 0.2), ct.OrnsteinUhlenbeck(0.6, 0.0, 1.5, 0.2)], ids=["brownian", "stationary"]
 )
-def test_draws_of_a_row_of_the_fit_have_the_moments_of_its_cells(process):
+def test_draws_of_training_row_match_predictive_moments(process):
     """Where one row has holes it is placed anew for each draw, as its cells are. 2 means and 2 variances."""
     X = np.array([[0.1, 2.0], [0.4, nan], [-1.0, 0.3], [-1.4, -0.2], [2.0, -1.1]])
     predictor = predictor_of(X, process)
@@ -225,7 +225,7 @@ def test_draws_of_a_row_of_the_fit_have_the_moments_of_its_cells(process):
     assert abs(squares.mean() - sd**2) < Z_BOUND * squares.std() / np.sqrt(size)
 
 
-def test_equal_rows_are_drawn_jointly():
+def test_similar_rows_are_drawn_jointly():
     """Two rows that agree in many cells and both miss one are nearly always neighbours, in whatever tree they are drawn.
 
     Rows that are drawn apart have for 100 draws a correlation above 0.5 with probability 1e-7.
@@ -244,7 +244,7 @@ def test_equal_rows_are_drawn_jointly():
     assert abs(np.corrcoef(apart.T)[0, 1]) < 0.5
 
 
-def test_draws_use_the_trees_by_their_weights():
+def test_draws_use_tree_weights():
     """In one tree all leaves have one state, in the other each its own: the draws show which it was.
 
     The share of the first, 0.3, within 5 standard deviations.

@@ -71,7 +71,7 @@ def true_means(children, X, process, points=34):
 @pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
 @pytest.mark.parametrize("shape", TOPOLOGIES)
 @pytest.mark.parametrize("kind", PROCESSES)
-def test_means_are_those_of_quadrature(kind, shape, missing):
+def test_expected_heights_match_quadrature(kind, shape, missing):
     children = TOPOLOGIES[shape]
     n = len(children) + 1
     X, process = table(kind, n, missing)
@@ -88,7 +88,7 @@ def test_means_are_those_of_quadrature(kind, shape, missing):
         assert abs(mean - truth[clade]) < BOUND * math.sqrt(RUNS / 10) * error[clade]
 
 
-def test_two_rows():
+def test_expected_height_of_two_rows():
     X, process = table("stationary", 2)
     found = expected_heights(at_zero([(0, 1)]), X, process, n_sweeps=100_000)
     truth = true_means([(0, 1)], X, process, 400)
@@ -96,7 +96,7 @@ def test_two_rows():
     assert found.merge_heights[0] == pytest.approx(truth[frozenset([0, 1])], abs=0.02)
 
 
-def test_without_data_heights_are_those_of_the_prior():
+def test_expected_heights_without_data_match_prior():
     """A caterpillar has one history, in which waits are exponential; here nothing was observed but one cell."""
     n = 30
     tree = at_zero([(0, 1)] + [(k + 2, n + k) for k in range(n - 2)])
@@ -110,7 +110,7 @@ def test_without_data_heights_are_those_of_the_prior():
     assert np.all(error < 0.05 * expected)
 
 
-def test_means_are_those_of_heights_that_were_drawn_from_the_model():
+def test_expected_heights_are_calibrated():
     """Over trees and tables from the model, heights are on average as large as their posterior means.
 
     So are sums of heights over merges that clades alone pick out; the order of merges, which is averaged over, must not.
@@ -137,7 +137,7 @@ def noisy_table(n=60, columns=4, seed=0):
 
 
 @pytest.mark.parametrize("kind", ["stationary", "missing", "brownian", "multinomial", "mixed", "equal rows"])
-def test_heights_strictly_increase_and_clades_stay(kind):
+def test_expected_heights_increase_and_keep_clades(kind):
     X = noisy_table()
     process = ct.OrnsteinUhlenbeck(0.5, 0.0, 0.7, 0.43)
     if kind == "missing":
@@ -174,7 +174,7 @@ def test_heights_strictly_increase_and_clades_stay(kind):
     ],
     ids=["brownian", "stationary", "multinomial", "mixed"],
 )
-def test_without_noise_the_tree_stays(process):
+def test_expected_heights_without_noise_keep_tree(process):
     X = np.random.default_rng(0).integers(0, 3, (30, 3)).astype(float)
     result = ct.greedy(X, process)
     assert np.any(result.tree.merge_heights == 0)
@@ -182,19 +182,19 @@ def test_without_noise_the_tree_stays(process):
     assert expected_heights(result.tree, X, result.process, max_sampled_rows=10) is result.tree
 
 
-def test_one_row():
+def test_expected_heights_of_one_row():
     tree = ct.Tree([], [0.0])
     assert expected_heights(tree, np.zeros((1, 2)), OU) is tree
     assert spread_heights(tree) == tree
 
 
-def test_more_rows_than_are_drawn_get_the_closed_form():
+def test_expected_heights_of_many_rows_use_closed_form():
     X = noisy_table()
     result = ct.greedy(X, OU)
     assert expected_heights(result.tree, X, result.process, max_sampled_rows=59) == spread_heights(result.tree)
 
 
-def test_closed_form_is_the_expectation_of_the_prior():
+def test_spread_heights_match_prior_expectation():
     """All merges at height 0: nothing else is known of them."""
     n = 12
     heights = np.array([ct.simulate_tree(n, seed).merge_heights for seed in range(4000)])
@@ -203,7 +203,7 @@ def test_closed_form_is_the_expectation_of_the_prior():
     assert np.all(np.abs(heights.mean(axis=0) - found) < 6 * error)  # a false alarm in a hundred million
 
 
-def test_closed_form_keeps_distinct_heights():
+def test_spread_heights_keep_distinct_heights():
     children = [(0, 1), (2, 6), (3, 7), (4, 8), (5, 9)]
     tree = ct.Tree(children, [0.0] * 6 + [0.0, 0.0, 3.0, 3.0, 9.0])
     found = spread_heights(tree)
@@ -218,7 +218,7 @@ def test_closed_form_keeps_distinct_heights():
     assert spread_heights(told_apart) == told_apart
 
 
-def test_closed_form_where_there_is_no_room():
+def test_spread_heights_between_adjacent_floats():
     """Two heights may be neighbouring numbers: the merges between them still are in order."""
     one = np.nextafter(1.0, 2.0)
     tree = ct.Tree([(0, 1), (2, 5), (3, 6), (4, 7)], [0.0] * 5 + [1.0, 1.0, 1.0, one])
@@ -227,7 +227,7 @@ def test_closed_form_where_there_is_no_room():
     assert found == pytest.approx(1.0)
 
 
-def test_closed_form_of_many_rows():
+def test_spread_heights_of_many_rows():
     n = 100_000
     tree = ct.simulate_tree(n, 0)
     floor = tree.merge_heights[n // 2]
@@ -237,7 +237,7 @@ def test_closed_form_of_many_rows():
     assert found.merge_heights[: n // 2] == pytest.approx(tree.merge_heights[: n // 2], rel=0.1, abs=0.02 * floor)
 
 
-def test_only_ties_are_drawn():
+def test_expected_heights_change_only_ties():
     """The tie is below a root that stays: its density is one-dimensional, and integrated here."""
     X, process = table("stationary", 3)
     tree = ct.Tree([(0, 1), (2, 3)], [0.0, 0.0, 0.0, 0.0, 0.8])

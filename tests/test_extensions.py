@@ -79,26 +79,26 @@ def printed(which):
 
 
 @compiled
-def test_source_and_build_agree():
+def test_source_and_build_give_equal_results():
     """To the last digit, in every kind of inference."""
     assert printed("source") == printed("build")
 
 
-def test_constants_are_the_same_in_c():
+def test_constants_agree_in_python_and_c():
     declared = (PACKAGE / "_constants.pxd").read_text()
     in_c = {name: float(value) for name, value in re.findall(r"#define COALTREE_(\w+) \((.*)\)", declared)}
     in_c |= {name: float(value) for name, value in re.findall(r"^    (\w+) = (\d+)$", declared, re.MULTILINE)}
     assert in_c == {name: value for name, value in vars(_constants).items() if name.isupper()}
 
 
-def test_every_kernel_has_its_types():
+def test_every_kernel_has_pxd_file():
     kernels = [file for file in PACKAGE.glob("**/kernels/*.py") if file.name != "__init__.py"]
     assert len(kernels) > 8
     for file in kernels:
         assert file.with_suffix(".pxd").exists(), file
 
 
-def test_the_fastest_build_comes_first(tmp_path, monkeypatch):
+def test_avx2_build_is_preferred(tmp_path, monkeypatch):
     (tmp_path / "avx2").mkdir()
     (tmp_path / f"messages{EXTENSION_SUFFIXES[0]}").touch()
     monkeypatch.setattr(_extensions, "_has_avx2", lambda: True)
@@ -107,7 +107,7 @@ def test_the_fastest_build_comes_first(tmp_path, monkeypatch):
     assert _extensions.kernel_path([str(tmp_path)]) == [str(tmp_path)]
 
 
-def test_without_a_build_there_is_one_warning(tmp_path, monkeypatch):
+def test_missing_build_warns_once(tmp_path, monkeypatch):
     monkeypatch.setattr(_extensions, "_warned", False)
     (tmp_path / "messages.py").touch()
     (tmp_path / "avx2").mkdir()
@@ -122,7 +122,7 @@ def test_without_a_build_there_is_one_warning(tmp_path, monkeypatch):
 
 @compiled
 @pytest.mark.slow
-def test_all_builds_give_the_same_bits():
+def test_all_builds_give_equal_results():
     """Trees of the AVX2 build and of the one for any processor: vectors change nothing, nor do fused multiplications."""
     folder = PACKAGE / "process" / "kernels"
     builds = [*folder.glob(f"messages*{EXTENSION_SUFFIXES[0]}"), *folder.glob(f"avx2/messages*{EXTENSION_SUFFIXES[0]}")]

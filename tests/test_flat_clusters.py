@@ -60,7 +60,7 @@ def by_walking(tree, min_size, n_clusters=None, height=None):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 10_000))
-def test_clusters_are_those_of_the_definition(n, min_size, seed):
+def test_cut_with_min_size_matches_definition(n, min_size, seed):
     tree = ct.simulate_tree(n, seed)
     for height in (0.0, 0.2, 0.5, 1.0, np.inf):
         assert cut_with_min_size(tree, min_size, height=height) == by_walking(tree, min_size, height=height)
@@ -70,7 +70,7 @@ def test_clusters_are_those_of_the_definition(n, min_size, seed):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(2, 30), st.integers(0, 10_000))
-def test_without_a_least_size_cuts_are_the_plain_ones(n, seed):
+def test_cut_without_min_size_equals_plain_cut(n, seed):
     tree = ct.simulate_tree(n, seed)
     X, process = np.zeros((n, 1)), ct.OrnsteinUhlenbeck(noise=1.0)
     for height in (0.1, 0.7):
@@ -81,13 +81,13 @@ def test_without_a_least_size_cuts_are_the_plain_ones(n, seed):
         np.testing.assert_array_equal(found, cut_by_count(tree, k))
 
 
-def test_leaves_and_numbers():
+def test_number_clusters_numbers_by_first_row():
     tree = ct.Tree([[0, 2], [1, 3]], [0.0, 0.0, 0.0, 0.5, 1.0])
     assert sorted(tree.leaves_below(3).tolist()) == [0, 2]
     assert number_clusters(np.array([5, -1, 2, 5, 2])).tolist() == [0, -1, 1, 0, 1]
 
 
-def test_the_least_size_leaves_room_for_the_number_of_clusters():
+def test_min_cluster_rows_allows_number_of_clusters():
     assert min_cluster_rows(0.02, 1000) == 20
     assert min_cluster_rows(0.02, 20) == 2
     assert min_cluster_rows(0.02, 3, 3) == 1
@@ -95,7 +95,7 @@ def test_the_least_size_leaves_room_for_the_number_of_clusters():
     assert min_cluster_rows(0.0, 1000) == 1
 
 
-def test_without_a_number_clusters_have_two_rows_at_least():
+def test_default_clusters_have_two_rows_or_more():
     assert min_cluster_rows(0.02, 3) == min_cluster_rows(0.02, 2) == 2
     for X in ([[0.0], [0.1], [9.0]], [[0.0], [9.0]]):
         assert set(ct.CoalescentClustering().fit(X).labels_) == {0}
@@ -118,7 +118,7 @@ def test_small_distinct_group_is_reported():
         ct.CoalescentClustering(n_clusters=3).fit(blobs()[0])
 
 
-def test_one_way_to_cut_at_a_time():
+def test_cut_rules_exclude_each_other():
     model = ct.CoalescentClustering(resolution=0.3).fit(blobs()[0])
     assert model.cut(n_clusters=3).max() == 2  # instead of the resolution of the fit
     for ways in ({"resolution": 0.3}, {"height_threshold": 1.0}):
@@ -140,7 +140,7 @@ def test_noise_is_one_cluster(columns):
     assert sum(count > 1 for count in counts) <= 2
 
 
-def test_the_reason_of_a_cut():
+def test_natural_cut_states_reason():
     X, _ = blobs()
     assert ct.CoalescentClustering().fit(X)._model.clusters_chosen_by == "gap"
     noise = np.random.default_rng(0).normal(size=(200, 5))
@@ -149,7 +149,7 @@ def test_the_reason_of_a_cut():
     assert natural_cut(tree, 1, 1.7) == (1.7, "default resolution")
 
 
-def test_an_outlier_joins_the_cluster_with_the_largest_density():
+def test_outlier_joins_cluster_of_highest_density():
     """The cluster's share times the density of the row given the cluster, worked out by the normal distribution."""
     # two clusters whose lineages stand at height h, and a row that is left over
     X = np.array([[-2.0], [-1.8], [1.5], [1.7], [1.6], [0.4]])
@@ -169,7 +169,7 @@ def test_an_outlier_joins_the_cluster_with_the_largest_density():
     assert flat_clusters(tree, X, process.resolve(X), cut, RATE).tolist() == [0, 0, 1, 1, 1, -1]
 
 
-def test_more_resolution_splits_clusters():
+def test_higher_resolution_splits_clusters():
     X, classes = blobs(200, 6)
     model = ct.CoalescentClustering().fit(X)
     finest = None
@@ -196,7 +196,7 @@ def test_many_clear_clusters_are_found():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_noise_inside_of_clusters_is_not_cut(seed):
+def test_noise_within_clusters_is_not_cut(seed):
     """Fifty columns of noise put all splits above the default height of the cut."""
     rng = np.random.default_rng(seed)
     classes = np.repeat([0, 1], 100)
@@ -208,7 +208,7 @@ def test_noise_inside_of_clusters_is_not_cut(seed):
     assert model._model.clusters_chosen_by == "no structure within"
 
 
-def test_a_number_of_clusters_is_not_a_big_one_and_single_rows():
+def test_n_clusters_gives_clusters_of_many_rows():
     X, classes = blobs()
     X[:2] += 20 * np.array([[1, -1, 1, -1], [-1, 1, -1, 1]])  # two rows far from all others and from each other
     model = ct.CoalescentClustering(n_clusters=3).fit(X)
@@ -223,7 +223,7 @@ def test_a_number_of_clusters_is_not_a_big_one_and_single_rows():
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
 
 
-def test_merge_heights_are_distinct():
+def test_default_merge_heights_are_distinct():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": rng.normal(size=80).round(1), "y": rng.normal(size=80), "z": rng.choice(list("ab"), 80)})
     X.iloc[::7, 1] = np.nan
@@ -234,7 +234,7 @@ def test_merge_heights_are_distinct():
 
 
 @pytest.mark.usefixtures("short_chains")
-def test_prediction_parameters_are_separate():
+def test_cut_parameters_do_not_change_predictions():
     X, _ = blobs(60)
     model = ct.CoalescentClustering().fit(X)
     assert {own["rate"] for own in model.parameters_.values()} == {0.5}
@@ -255,7 +255,7 @@ def test_prediction_parameters_are_separate():
         ("assign_outliers", "no"), ("noise", 1.0),
     ],
 )  # fmt: skip
-def test_wrong_values_are_named(name, value):
+def test_invalid_cluster_parameters_are_rejected(name, value):
     with pytest.raises(InputError, match=f"{name} is {value!r}"):
         ct.CoalescentClustering(**{name: value}).fit([[0.0], [1.0], [2.0]])
 
@@ -275,13 +275,13 @@ def told(X, *parts, **parameters):
     return model
 
 
-def test_a_constant_column_changes_nothing():
+def test_constant_column_does_not_change_clusters():
     X, _ = blobs()
     with_constant = told(np.column_stack([X, np.full(len(X), 7.0)]), "1 column is constant and ignored: 'x4'")
     np.testing.assert_array_equal(with_constant.labels_, told(X).labels_)
 
 
-def test_a_column_of_two_values_joins_in():
+def test_binary_column_contributes_to_clusters():
     X, classes = blobs()
     model = told(np.column_stack([X, classes == 0]))
     assert adjusted_rand_score(classes, model.labels_) > 0.9
@@ -294,7 +294,7 @@ def test_rare_binary_column_is_not_tail():
 
 
 @pytest.mark.parametrize("distance", [1e2, 1e4, 1e6])
-def test_an_outlier_in_one_column_is_named_and_costs_nothing(distance):
+def test_outlier_in_one_column_is_reported_without_effect(distance):
     X, classes = blobs()
     without = ct.CoalescentClustering().fit(X[1:]).labels_
     X[0, 0] = distance * X[:, 0].std()
@@ -311,7 +311,7 @@ def test_an_outlier_in_one_column_is_named_and_costs_nothing(distance):
     assert adjusted_rand_score(classes[1:], drawn_in.labels_[1:]) > 0.9
 
 
-def test_a_tail_is_named():
+def test_row_in_tail_is_reported():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
     X[:, 2] = rng.lognormal(size=200)
@@ -330,7 +330,7 @@ def test_a_tail_is_named():
     assert "r60" not in " ".join(ct.CoalescentClustering(min_cluster_size=1).fit(table).remarks_)
 
 
-def test_stray_rows_are_those_of_the_definition():
+def test_find_stray_rows_matches_definition():
     """A comb of 30 leaves, of which those that join last are far out in the second column."""
     n = 30
     children = [[0, 1], *([k, n + k - 2] for k in range(2, n))]
@@ -353,7 +353,7 @@ def test_noise_has_no_stray_rows():
         told(np.random.default_rng(seed).normal(size=(120, 4)))
 
 
-def test_noise_columns_beside_informative_ones():
+def test_noise_columns_do_not_hide_clusters():
     """Two columns tell three clusters apart by 12 deviations, fifty others are noise."""
     rng = np.random.default_rng(1)
     classes = np.arange(150) % 3
@@ -365,7 +365,7 @@ def test_noise_columns_beside_informative_ones():
     assert np.bincount(known.labels_).min() >= 3
 
 
-def test_duplicated_columns_are_told_and_change_little():
+def test_duplicated_columns_are_reported_and_change_little():
     X, classes = blobs()
     model = told(np.hstack([X, X[:, :2]]), "2 columns are copies of others", "'x4' of 'x0'; 'x5' of 'x1'")
     assert adjusted_rand_score(classes, model.labels_) > 0.9
@@ -380,12 +380,12 @@ def test_equal_rows_are_one_cluster():
     assert twice.labels_.tolist() == [0] * 10 + [1] * 10
 
 
-def test_categories_of_one_state():
+def test_constant_categories_are_one_cluster():
     model = told(pd.DataFrame({"a": ["x"] * 5, "b": ["y"] * 5}), "No column has two different values")
     assert model.labels_.tolist() == [0] * 5
 
 
-def test_one_row_and_two_rows():
+def test_clusters_of_one_and_two_rows():
     one = told([[1.0, 2.0]], "The table has one row")
     assert one.labels_.tolist() == [0]
     two = told([[0.0], [1.0]])
@@ -395,7 +395,7 @@ def test_one_row_and_two_rows():
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("groups", [1, 2, 3])
-def test_a_row_far_from_all_others_is_an_outlier(groups):
+def test_distant_row_is_outlier(groups):
     """And the other rows have the clusters that they have without it."""
     rng = np.random.default_rng(groups)
     X = np.vstack([*(rng.normal(size=(50, 4)) + 6 * k for k in range(groups)), np.full((1, 4), 1e4)])
@@ -407,14 +407,14 @@ def test_a_row_far_from_all_others_is_an_outlier(groups):
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_rows_of_one_cluster_are_no_outliers():
+def test_rows_of_one_cluster_are_not_outliers():
     X = np.random.default_rng(0).normal(size=(200, 10))
     model = ct.CoalescentClustering(assign_outliers=False).fit(X)
     assert model.n_clusters_ == 1
     assert np.mean(model.labels_ < 0) < 0.05
 
 
-def test_clusters_that_are_smaller_than_asked_for_are_pointed_out():
+def test_clusters_below_min_size_warn():
     X, _ = blobs(60)
     with pytest.warns(ct.errors.InputWarning, match=r"of 20 clusters.*fewer than 10 rows.*min_cluster_size=10"):
         model = ct.CoalescentClustering(n_clusters=20, min_cluster_size=10).fit(X)
@@ -426,7 +426,7 @@ def test_clusters_that_are_smaller_than_asked_for_are_pointed_out():
 
 @pytest.mark.usefixtures("short_chains")
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_probabilities_of_clusters_are_at_most_one():
+def test_cluster_probabilities_are_at_most_one():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(60, 2)), np.full((1, 2), 1e4)])
     for assign in (True, False):
@@ -439,7 +439,7 @@ def test_probabilities_of_clusters_are_at_most_one():
 
 
 @pytest.mark.parametrize("n_far", [1, 2])
-def test_few_rows_far_from_all_others_are_named(n_far):
+def test_few_distant_rows_are_reported(n_far):
     """In all five columns, so that no single column is to blame. Four such rows are a cluster of their own."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 5))
@@ -454,14 +454,14 @@ def test_few_rows_far_from_all_others_are_named(n_far):
     np.testing.assert_array_equal(np.flatnonzero(labels < 0), np.arange(n_far))
 
 
-def test_noise_has_no_row_that_is_far_from_all_others():
+def test_noise_has_no_distant_rows():
     for seed in range(5):
         assert ct.CoalescentClustering().fit(np.random.default_rng(seed).standard_normal((60, 4))).remarks_ == []
 
 
 @pytest.mark.parametrize("distance", [40.0, 1e3, 1e6])
 @pytest.mark.parametrize("signs", [[1, -1], [1, -1, 0.1], [1, 3]])
-def test_outliers_far_from_each_other_are_no_cluster(distance, signs):
+def test_scattered_outliers_are_not_a_cluster(distance, signs):
     """Two rows of 92 are above the minimum size. Three clear clusters stay, whatever the distance."""
     rng = np.random.default_rng(5)
     classes = np.repeat([0, 1, 2], 30)
@@ -483,7 +483,7 @@ def test_outliers_far_from_each_other_are_no_cluster(distance, signs):
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_a_small_group_beside_larger_clusters_is_told():
+def test_small_group_beside_large_clusters_is_reported():
     X, classes = blobs(300)
     X = np.vstack([X, X.mean(axis=0) + [20, 20, -20, 20] + np.random.default_rng(1).normal(size=(4, 4))])
     model = ct.CoalescentClustering().fit(X)
@@ -507,7 +507,7 @@ def test_blobs_have_no_outliers():
     assert found <= 2
 
 
-def test_leaves_are_hung_above_the_others():
+def test_hung_leaves_are_above_other_leaves():
     tree = ct.simulate_tree(12, 0)
     rows = np.array([3, 7])
     hung = hang_above(tree, rows)
@@ -521,7 +521,7 @@ def test_leaves_are_hung_above_the_others():
 
 @pytest.mark.usefixtures("short_chains")
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_new_rows_as_far_as_outliers_are_outliers():
+def test_distant_new_rows_are_outliers():
     X, _ = blobs(90)
     table = np.vstack([X[:80], X.mean(axis=0) + 200])
     far = X.mean(axis=0) + 150 * np.array([[1, 1, 1, 1], [-1, 1, -1, 1], [1, 0, 0, 0]])
@@ -535,7 +535,7 @@ def test_new_rows_as_far_as_outliers_are_outliers():
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_an_outlier_in_a_sample_of_trees_is_named():
+def test_outlier_in_tree_sample_is_reported():
     X, _ = blobs(60)
     X = np.vstack([X, X.mean(axis=0) + 300])
     model = ct.CoalescentClustering(inference="mcmc", n_chains=2, n_samples=40, random_state=0).fit(X)

@@ -41,7 +41,7 @@ INDEXES = {
 
 
 @pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES.keys())
-def test_clusters_have_the_users_index(frame, index):
+def test_cluster_frame_has_index_of_input(frame, index):
     own = frame.set_axis(index)
     model = ct.CoalescentClustering(n_clusters=2).fit(own)
     result = model.to_frame()
@@ -54,7 +54,7 @@ def test_clusters_have_the_users_index(frame, index):
     pd.testing.assert_index_equal(placed.index, index[4:7])
 
 
-def test_merge_heights_are_those_of_the_tree(frame):
+def test_cluster_frame_has_merge_heights_of_tree(frame):
     model = ct.CoalescentClustering().fit(frame)
     expected = [
         min(
@@ -80,7 +80,7 @@ def test_output_library_matches_input(frame):
     assert placed.to_pandas().index.tolist() == ["0", "1", "2"]
 
 
-def test_arrays_and_models_from_files(frame, tmp_path):
+def test_cluster_frame_of_arrays_and_loaded_models(frame, tmp_path):
     X = frame[["length"]].to_numpy()
     result = ct.CoalescentClustering().fit(X).to_frame()
     pd.testing.assert_index_equal(result.index, pd.RangeIndex(N))
@@ -90,19 +90,19 @@ def test_arrays_and_models_from_files(frame, tmp_path):
     pd.testing.assert_frame_equal(ct.load_model(tmp_path / "m").to_frame(), model.to_frame())
 
 
-def test_one_row():
+def test_cluster_frame_of_one_row():
     result = ct.CoalescentClustering().fit(pd.DataFrame({"x": [1.0]}, index=["only"])).to_frame()
     assert result.to_dict("index") == {"only": {"cluster": 0, "merge_height": 0.0}}
 
 
-def test_missing_pandas_is_named(frame, monkeypatch):
+def test_missing_pandas_has_install_hint(frame, monkeypatch):
     model = ct.CoalescentClustering().fit(frame[["length"]].to_numpy())
     monkeypatch.setitem(sys.modules, "pandas", None)
     with refused("Frames pandas installed pip install", MissingDependencyError):
         model.to_frame()
 
 
-def test_filled_frames_and_cells_keep_index_and_names(frame):
+def test_filled_frames_keep_index_and_names(frame):
     own = frame.set_axis(INDEXES["levels"])
     imputer = ct.CoalescentImputer().fit(own)
     pd.testing.assert_index_equal(imputer.transform(own).index, INDEXES["levels"])
@@ -115,7 +115,7 @@ def test_filled_frames_and_cells_keep_index_and_names(frame):
         assert isinstance(asked.fit_transform(own), kind)
 
 
-def test_both_estimators_in_one_pipeline(frame):
+def test_estimators_work_in_one_pipeline(frame):
     pipeline = make_pipeline(ct.CoalescentImputer(), ct.CoalescentClustering(n_clusters=2))
     labels = pipeline.fit_predict(frame)
     filled = ct.CoalescentImputer().fit_transform(frame)

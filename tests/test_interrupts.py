@@ -60,7 +60,7 @@ def check_interrupted(process):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 @pytest.mark.parametrize(("sent", "whole"), [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, False)])
-def test_an_interrupt_while_a_table_is_read(tmp_path, sent, whole):
+def test_interrupt_during_reading_exits_cleanly(tmp_path, sent, whole):
     """From a pipe, so that the process is known to be reading, or to have all it needs to go on."""
     table = tmp_path / "table.csv"
     os.mkfifo(table)
@@ -82,7 +82,7 @@ def test_an_interrupt_while_a_table_is_read(tmp_path, sent, whole):
 
 
 @pytest.mark.parametrize("way", ["folder", "together"])
-def test_an_interrupt_while_files_are_written(tmp_path, way):
+def test_interrupt_during_writing_leaves_complete_files(tmp_path, way):
     folder = tmp_path if way == "together" else tmp_path / "out"
     (tmp_path / "0.bin").write_bytes(b"earlier")
     process = started("-c", WRITER, folder, way)
@@ -99,7 +99,7 @@ def test_an_interrupt_while_files_are_written(tmp_path, way):
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("error", [ImportError, OSError, InputError, ValueError])
-def test_interrupt_converted_by_library(sent, error, tmp_path, monkeypatch, capsys):
+def test_interrupt_converted_by_library_is_recognised(sent, error, tmp_path, monkeypatch, capsys):
     """An extension module that is interrupted while it is loaded may raise anything."""
 
     def interrupted(*arguments, **settings):

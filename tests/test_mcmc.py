@@ -83,7 +83,7 @@ RARER = [*((kind, 3, True) for kind in KINDS), *(slow(kind, 4, True) for kind in
 
 
 @pytest.mark.parametrize(("kind", "n", "missing"), [*CASES, *RARER])
-def test_posterior_matches_enumeration(kind, n, missing):
+def test_mcmc_posterior_matches_enumeration(kind, n, missing):
     X, process = table(kind, n, missing)
     check_posterior(samples_of(chain_of(X, process), 2000), X, process)
 
@@ -107,7 +107,7 @@ def check_posterior(found, X, process):
 def test_moves_that_skip_places_beyond_valleys_are_exact(kind, monkeypatch):
     """With so shallow a valley most moves compute f at some of the places only, yet all four-leaf topologies have their mass."""
     monkeypatch.setattr(chain_module, "VALLEY", 0.2)
-    test_posterior_matches_enumeration(kind, 4, False)
+    test_mcmc_posterior_matches_enumeration(kind, 4, False)
 
 
 @pytest.mark.parametrize(("kind", "missing"), [("mixed", True), ("multinomial", False)])
@@ -191,7 +191,7 @@ def test_heated_chains_take_over_parameters_in_warm_up():
 
 
 @pytest.mark.slow
-def test_five_leaves_by_enumeration(monkeypatch):
+def test_mcmc_posterior_of_five_leaves_matches_enumeration(monkeypatch):
     monkeypatch.setattr(exact_posterior, "POINTS", 18)
     monkeypatch.setattr(exact_posterior, "LOWEST", -9.0)
     X, process = table("brownian", 5, False)
@@ -204,7 +204,7 @@ def test_five_leaves_by_enumeration(monkeypatch):
         check_mean(seen, mass / truth.evidence, clade)
 
 
-def test_rows_that_differ_and_begin_together_come_apart():
+def test_different_rows_joined_at_start_separate():
     """Chains begin with some rows joined next to height 0 that differ in a few columns, where f is nearly 0."""
     process = ct.Multinomial([0.3] * 10, [[0.5, 0.3, 0.2]] * 10)
     for seed in (0, 2):
@@ -212,7 +212,7 @@ def test_rows_that_differ_and_begin_together_come_apart():
         assert ct.mcmc(X, process, 300, 4, random_state=seed).r_hat["log_joint"] < 1.1
 
 
-def test_without_data_posterior_is_prior():
+def test_mcmc_without_data_samples_prior():
     """Root height, its square and the length are those of eq. (1.3) and (1.4); all 180 histories of five leaves are alike."""
     n = 5
     X = np.full((n, 3), np.nan)
@@ -280,10 +280,10 @@ class TestDataAndTreeInTurn:
 
     process = ct.Brownian(1.0, 0.05)
 
-    def test_heights_follow_the_prior(self):
+    def test_redrawn_data_keep_prior_heights(self):
         check_roots(roots_of_redrawn_data(np.random.default_rng(5), self.process, self.process))
 
-    def test_valleys_do_not_matter(self, monkeypatch):
+    def test_redrawn_data_keep_prior_heights_with_valleys(self, monkeypatch):
         monkeypatch.setattr(chain_module, "VALLEY", 0.2)
         check_roots(roots_of_redrawn_data(np.random.default_rng(6), self.process, self.process))
 
@@ -310,7 +310,7 @@ def sample(eight):
     return ct.mcmc(X, process, n_samples=2500, n_chains=4, random_state=1, leaf_names=list("abcdefgh"), n_jobs=2)
 
 
-def test_clades_match_smc(eight, sample):
+def test_mcmc_clades_match_smc(eight, sample):
     X, process = eight
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
@@ -331,7 +331,7 @@ def named_clades(tree):
     return {frozenset(tree.leaf_names[i] for i in range(tree.n_leaves) if mask >> i & 1) for mask in clade_masks(tree)}
 
 
-def test_result_attributes_are_consistent(eight, sample):
+def test_mcmc_result_attributes_are_consistent(eight, sample):
     X, process = eight
     assert sample.converged
     assert sample.remarks == []
@@ -364,7 +364,7 @@ def test_diagnostics_match_arviz(sample):
         assert sample.effective_samples[name] == pytest.approx(float(arviz.ess(kept)), rel=1e-6)
 
 
-def test_arviz_gets_the_chains(sample):
+def test_to_arviz_has_chains(sample):
     posterior = sample.to_arviz().posterior
     assert posterior.sizes["chain"] == 4
     np.testing.assert_array_equal(posterior["root_height"], sample.traces["root_height"][:, sample.warmup :])
@@ -375,7 +375,7 @@ def test_too_few_trees_warn(eight):
         ct.mcmc(*eight, n_samples=3, n_chains=2, warmup=1, random_state=0)
 
 
-def test_samples_are_reproducible_for_any_threads(eight):
+def test_mcmc_is_reproducible_for_any_threads(eight):
     X, process = eight
     with pytest.warns(InputWarning, match="have not converged"):
         one = ct.mcmc(X, process, n_samples=30, n_chains=3, random_state=2)
@@ -483,7 +483,7 @@ def test_foreign_checkpoint_is_rejected(eight, tmp_path):
 # -- diagnostics ------------------------------------------------------------------------------------
 
 
-def test_convergence_of_made_up_traces():
+def test_convergence_diagnostics_of_synthetic_traces():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(4, 500))
     assert r_hat(noise) < 1.02
@@ -502,7 +502,7 @@ def test_convergence_of_made_up_traces():
     assert 50 <= find_warmup(late) <= 150
 
 
-def test_topologies_against_a_count_by_hand():
+def test_topology_diagnostics_match_counts():
     trees = [ct.simulate_tree(5, seed) for seed in range(400)]
     topologies = Topologies(trees, 2)
     chains = [[set(clade_masks(tree)) for tree in trees[k * 200 : (k + 1) * 200]] for k in range(2)]
@@ -532,7 +532,7 @@ def test_disagreeing_chains_warn(eight):
     assert "n_heated=1" in found.verdict
 
 
-def test_one_chain_cannot_agree_with_others(eight):
+def test_one_chain_has_no_agreement_verdict(eight):
     X, process = eight
     found = ct.mcmc(X, process, n_samples=600, n_chains=1, random_state=0)
     assert math.isnan(found.split_deviation)
@@ -542,7 +542,7 @@ def test_one_chain_cannot_agree_with_others(eight):
 # -- n_samples="auto" -------------------------------------------------------------------------------
 
 
-def test_chains_run_until_they_agree(eight, tmp_path):
+def test_auto_samples_until_chains_agree(eight, tmp_path):
     """The samples are those of a run of that length with the same tuning; a stored run has stopped for good."""
     X, process = eight
     path = tmp_path / "a.checkpoint"
@@ -558,7 +558,7 @@ def test_chains_run_until_they_agree(eight, tmp_path):
     np.testing.assert_array_equal(other.traces["log_joint"], found.traces["log_joint"])
 
 
-def test_chains_that_need_longer_are_checked_again(eight, monkeypatch):
+def test_auto_rechecks_slow_chains(eight, monkeypatch):
     X, process = eight
     monkeypatch.setattr(mcmc_module, "FIRST_CHECK", 40)
     counts = []
@@ -572,7 +572,7 @@ def test_chains_that_need_longer_are_checked_again(eight, monkeypatch):
     assert found.traces["log_joint"].shape == (2, counts[-1])
 
 
-def test_a_time_limit_stops_the_chains_and_they_go_on_from_there(eight, tmp_path, monkeypatch):
+def test_time_limit_stops_chains_that_can_resume(eight, tmp_path, monkeypatch):
     """Whatever the limits were, the samples are those of one long run."""
     X, process = eight
     monkeypatch.setattr(results, "MIN_EFFECTIVE_SAMPLES", 1e9)
@@ -594,7 +594,7 @@ def test_a_time_limit_stops_the_chains_and_they_go_on_from_there(eight, tmp_path
     np.testing.assert_array_equal(resumed.traces["log_joint"], whole.traces["log_joint"])
 
 
-def test_a_time_limit_needs_auto(eight):
+def test_time_limit_requires_auto(eight):
     with pytest.raises(
         InputError, match=r"max_seconds is 5, and n_samples is 100; a time limit needs n_samples='auto'"
     ):
@@ -609,7 +609,7 @@ def test_a_time_limit_needs_auto(eight):
         ct.mcmc(*eight, "auto", max_seconds=0)
 
 
-def test_estimators_take_auto(eight):
+def test_estimators_accept_n_samples_auto(eight):
     model = ct.CoalescentClustering(inference="mcmc", n_samples="auto", n_chains=2, random_state=0).fit(eight[0])
     assert "They stopped when they had converged" in model.sample_.verdict
 
@@ -617,7 +617,7 @@ def test_estimators_take_auto(eight):
 # -- tables of all kinds ----------------------------------------------------------------------------
 
 
-def test_two_rows_and_equal_rows():
+def test_mcmc_of_two_rows_and_equal_rows():
     process = ct.Brownian(1.0)
     two = ct.mcmc([[0.0, 0.0], [1.0, 0.0]], process, n_samples=400, n_chains=2, random_state=0)
     assert all(tree.n_leaves == 2 for tree in two.trees)
@@ -629,7 +629,7 @@ def test_two_rows_and_equal_rows():
     assert all(np.all(np.diff(tree.merge_heights) > 0) for tree in found.trees[:20])
 
 
-def test_equal_rows_without_noise_are_pointed_out():
+def test_equal_rows_without_noise_warn():
     X = np.array([[0.0, 1.0], [0.0, 1.0], [3.0, 1.0], [9.0, 9.0]])
     with pytest.warns(InputWarning) as caught:
         found = ct.mcmc(X, ct.Brownian(), n_samples=50, n_chains=2, random_state=0)
@@ -639,7 +639,7 @@ def test_equal_rows_without_noise_are_pointed_out():
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e-8, 1e150])
-def test_results_are_independent_of_units(unit, eight):
+def test_mcmc_is_equivariant_to_units(unit, eight):
     X, _ = eight
     settings = {"n_samples": 200, "n_chains": 2, "random_state": 0}
     found = ct.mcmc(X * unit, ct.Brownian(unit * unit, 0.05), **settings)
@@ -665,18 +665,18 @@ def test_results_are_independent_of_units(unit, eight):
         ),
     ],
 )
-def test_invalid_arguments_have_clear_messages(eight, arguments, message):
+def test_invalid_mcmc_arguments_are_rejected(eight, arguments, message):
     with refused(message):
         ct.mcmc(*eight, **arguments)
 
 
-def test_wrong_names_are_reported_before_sampling(eight, monkeypatch):
+def test_wrong_leaf_names_are_rejected_before_sampling(eight, monkeypatch):
     monkeypatch.setattr(Chain, "move", None)
     with pytest.raises(ValueError, match="1 leaf names were given for 8 leaves"):
         ct.mcmc(*eight, leaf_names=["a"])
 
 
-def test_one_row_has_clear_message():
+def test_mcmc_rejects_one_row():
     with refused("table 1 row tree sample 2 rows"):
         ct.mcmc([[1.0]], ct.Brownian())
 
@@ -684,7 +684,7 @@ def test_one_row_has_clear_message():
 # -- heated chains ----------------------------------------------------------------------------------
 
 
-def test_exchanged_trees_keep_their_likelihoods(eight):
+def test_exchanged_trees_keep_likelihoods(eight):
     X, process = eight
     chain = tempered_chain(X, process.resolve(X), 1)
     hotter = chain.members()[1]
@@ -703,7 +703,7 @@ def test_exchanged_trees_keep_their_likelihoods(eight):
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_heated_chains_cross_a_valley():
+def test_heated_chains_cross_valley():
     """Half of the columns have one tree and half another; a single chain stays with the tree that it begins with."""
     first, second = [0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1]
     X = np.column_stack([first] * 14 + [second] * 14).astype(float)
@@ -716,7 +716,7 @@ def test_heated_chains_cross_a_valley():
     assert flips[1] > 10 * (flips[0] + 1)
 
 
-def test_heated_chains_from_python_and_the_shell(eight, tmp_path, monkeypatch, capsys):
+def test_estimator_and_command_accept_heated_chains(eight, tmp_path, monkeypatch, capsys):
     X, process = eight
     settings = {"n_samples": 60, "n_chains": 2, "n_heated": 1, "random_state": 0}
     with pytest.warns(InputWarning, match="converged"):

@@ -50,14 +50,14 @@ def test_quantiles_match_mixture(scored):
         assert np.all(np.diff(values) > 0)
 
 
-def test_quantiles_of_single_gaussian():
+def test_quantiles_of_single_gaussian_are_exact():
     found = Components(np.array([0]), np.array([0.3]), np.array([5.0]), np.array([4.0])).quantiles((1, 1), None)
     np.testing.assert_allclose(found.values[0], 5 + 2 * DEVIATES, atol=2e-4)
     np.testing.assert_allclose(DEVIATES, ndtri(LEVELS), rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-140, 1e-9, 1.0, 1e140])
-def test_narrow_modes_far_apart(scale):
+def test_quantiles_of_narrow_distant_modes(scale):
     """Quantiles are in the modes, however narrow these are."""
     means, sds = scale * np.array([-1.0, 1.0]), scale * np.array([1e-6, 1e-7])
     found = Components(np.zeros(2, dtype=np.intp), np.array([0.3, 0.7]), means, sds**2).quantiles((1, 1), None)
@@ -66,7 +66,7 @@ def test_narrow_modes_far_apart(scale):
     assert np.all(np.diff(found.values[0]) > 0)
 
 
-def test_merged_components_have_nearly_the_same_distribution():
+def test_merging_components_keeps_distribution():
     rng = np.random.default_rng(0)
     n = 20_000
     means = np.where(rng.random(n) < 0.3, 3.0, 0.0) + rng.normal(size=n)
@@ -112,14 +112,14 @@ def test_negligible_components_are_dropped():
     assert found.quantiles((1, 3), None).at.tolist() == [[0, -1, -1]]
 
 
-def test_extreme_components():
+def test_extreme_components_are_accepted():
     mixtures = Mixtures()
     means = np.array([1e300, -1e300, 0.0, 0.0])
     mixtures.add(Components(np.zeros(4, dtype=np.intp), np.ones(4), means, np.array([1e-320, 1e308, 0.0, 1.0])))
     assert len(mixtures.components().cells) == 4
 
 
-def test_stacked_quantiles():
+def test_stacked_predictions_keep_quantiles():
     blocks = [
         CellQuantiles(np.array([[0, -1]]), np.array([[1.0]])),
         CellQuantiles(np.array([[-1, 0]]), np.array([[2.0]])),
@@ -219,7 +219,7 @@ def check_quantiles(found, k, row, parts, scores):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_quantiles_of_new_rows(case):
+def test_quantiles_of_new_rows_match_mixture(case):
     predictor = predictor_of(case)
     found, plain = predictor.cells(NEW, True), predictor.cells(NEW)
     assert plain.quantiles is None
@@ -230,7 +230,7 @@ def test_quantiles_of_new_rows(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_quantiles_of_rows_of_the_fit(case, monkeypatch):
+def test_quantiles_of_training_rows_match_mixture(case, monkeypatch):
     """Each row is taken off each tree; the weights of the draws stay as they are."""
     monkeypatch.setattr(predictor_module, "MIN_DRAWS", 1)
     predictor = predictor_of(case)
@@ -251,7 +251,7 @@ def test_quantiles_of_rows_of_the_fit(case, monkeypatch):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_quantiles_of_rows_at_their_leaves(case, monkeypatch):
+def test_quantiles_of_training_rows_at_their_leaves(case, monkeypatch):
     monkeypatch.setattr(predictor_module, "MAX_REATTACHMENT_WORK", 0)
     predictor = predictor_of(case)
     rows = np.flatnonzero(np.isnan(X).any(axis=1))
@@ -332,7 +332,7 @@ def cells_of(means, sds, weights, decode=lambda codes: codes):
     return RealCells(np.array([7.0, mean, 0.0]), np.array([0.0, sd, np.inf]), np.array([False, True, True]), codes)
 
 
-def test_intervals_of_a_gaussian_are_symmetric_at_every_level():
+def test_gaussian_intervals_are_symmetric():
     cells = cells_of([2.0], [3.0], [1.0])
     for level in (0.01, 0.37, 0.5, 0.9, 0.95, 0.999, 0.99999):
         low, high = cells.interval(level)
@@ -343,7 +343,7 @@ def test_intervals_of_a_gaussian_are_symmetric_at_every_level():
     assert cells.median[1] == pytest.approx(2.0, abs=1e-5)
 
 
-def test_intervals_of_two_clusters():
+def test_intervals_of_two_clusters_exclude_tails():
     """A Gaussian with the same moments would end far outside the clusters, and its median is where there is nothing."""
     cells = cells_of([0.0, 10.0], [0.1, 0.1], [0.6, 0.4])
     low, high = cells.interval(0.9)
@@ -353,14 +353,14 @@ def test_intervals_of_two_clusters():
     assert cells.mean[1] - 1.645 * cells.sd[1] < -3
 
 
-def test_intervals_grow_with_their_level():
+def test_intervals_grow_with_level():
     cells = cells_of([0.0, 5.0, 5.2], [1.0, 0.1, 2.0], [0.5, 0.2, 0.3])
     ends = np.array([cells.interval(level) for level in np.linspace(0.001, 0.99999, 500)])[:, :, 1]
     assert np.all(np.diff(ends[:, 0]) < 0)
     assert np.all(np.diff(ends[:, 1]) > 0)
 
 
-def test_intervals_of_the_largest_numbers_are_finite():
+def test_intervals_of_largest_floats_are_finite():
     cells = cells_of([0.0, 1.0], [1.0, 0.5], [0.5, 0.5], lambda codes: 1.7e308 * codes)
     low, high = cells.interval(0.99)
     assert np.isfinite([low[1], high[1]]).all()

@@ -116,7 +116,7 @@ def loaded(data):
 # -- what comes back ---------------------------------------------------------------------------------
 
 
-def test_round_trip_of_model(fitted, tmp_path):
+def test_model_round_trip(fitted, tmp_path):
     again = saved_and_loaded(fitted, tmp_path)
     assert type(again) is type(fitted)
     parameters = fitted.get_params() | ({"random_state": None} if fitted.inference == "smc" else {})
@@ -159,7 +159,7 @@ def test_loaded_clustering_is_bitwise_equal(name, request, frame, new_rows, tmp_
     assert np.ptp(model.score_samples(new_rows)) > 0
 
 
-def test_round_trip_of_sample(sampled, tmp_path):
+def test_sample_round_trip(sampled, tmp_path):
     again = saved_and_loaded(sampled, tmp_path)
     assert again.sample_.trees == sampled.sample_.trees
     assert again.log_evidence_ == sampled.log_evidence_
@@ -180,7 +180,7 @@ def test_round_trip_of_sample(sampled, tmp_path):
 TRACES = ("run_log_evidences", "log_evidence_traces", "run_ess", "resampled", "n_ancestors", "runs")
 
 
-def test_files_of_the_earlier_format(small):
+def test_files_of_earlier_format_are_rejected_with_version(small):
     """They have no digest: the message names the version that wrote them, not damage."""
     with zipfile.ZipFile(io.BytesIO(small)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -193,7 +193,7 @@ def test_files_of_the_earlier_format(small):
 
 
 @pytest.mark.parametrize("name", ["name", "<script>alert(1)</script>", "a,b", 'two\n"lines"', "🦊", ""])
-def test_the_column_of_row_names_comes_back(frame, name):
+def test_row_name_column_is_restored(frame, name):
     table = replace(columns.read_columns(frame), id_column=name)
     model = ct.CoalescentClustering()._fit_table(table)
     again = loaded(model_bytes(model))
@@ -218,7 +218,7 @@ def test_loaded_imputer_is_bitwise_equal(imputer, frame, new_rows, tmp_path):
     assert again.transform(new_rows)["planet"].tolist() == ["earth"] * 4
 
 
-def test_the_same_model_is_the_same_file(fitted, tmp_path):
+def test_saving_is_reproducible(fitted, tmp_path):
     data = model_bytes(fitted)
     assert model_bytes(fitted) == data
     fitted.save(str(tmp_path / "a"))
@@ -228,7 +228,7 @@ def test_the_same_model_is_the_same_file(fitted, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
-def test_file_format_without_pickle(sampled):
+def test_model_file_contains_no_pickle(sampled):
     with zipfile.ZipFile(io.BytesIO(model_bytes(sampled))) as archive:
         assert archive.testzip() is None
         for info in archive.infolist():
@@ -247,13 +247,13 @@ def test_file_format_without_pickle(sampled):
     assert facts["columns"][4]["types"] == ["int"] * 3
 
 
-def test_a_loaded_model_can_be_fitted_again(greedy, frame, tmp_path):
+def test_loaded_model_can_be_refitted(greedy, frame, tmp_path):
     again = saved_and_loaded(greedy, tmp_path)
     assert clone(again).fit(frame).tree_ == greedy.tree_
     assert again.set_params(n_clusters=3).fit(frame).n_clusters_ == 3
 
 
-def test_a_clustering_fills_cells_as_an_imputer_does(greedy, imputer, frame, new_rows, tmp_path):
+def test_clustering_file_fills_cells_like_imputer(greedy, imputer, frame, new_rows, tmp_path):
     greedy.save(tmp_path / "m")
     filling = to_imputer(read_model_record(tmp_path / "m"), "m")
     imputer.save(tmp_path / "i")
@@ -265,14 +265,14 @@ def test_a_clustering_fills_cells_as_an_imputer_does(greedy, imputer, frame, new
     assert filling.indicator_features_.tolist() == [0, 1, 3]
 
 
-def test_a_clustering_of_a_later_version_fills_no_cells(small, tmp_path):
+def test_clustering_of_later_version_is_rejected_by_imputer(small, tmp_path):
     (tmp_path / "m").write_bytes(repacked(small, of=of_parameters(depth=3)))
     with pytest.raises(InputError, match="a later version of coaltree"):
         to_imputer(read_model_record(tmp_path / "m"), "m")
 
 
 @pytest.mark.parametrize("standardize", [True, False])
-def test_constants_of_a_clustering(tmp_path, standardize):
+def test_clustering_file_keeps_constants(tmp_path, standardize):
     X = np.array([[0.0, 7.0, 0.0, np.nan], [0.1, 7.0, 0.0, np.nan], [4.0, 7.0, 0.0, np.nan]])
     ct.CoalescentClustering(standardize=standardize).fit(X).save(tmp_path / "m")
     assert to_imputer(read_model_record(tmp_path / "m"), "m")._model.constants == [None, 7.0, 0.0, None]
@@ -289,7 +289,7 @@ def test_constants_of_a_clustering(tmp_path, standardize):
         (np.asfortranarray([[0.0, 1.0], [0.4, np.nan], [3.0, 2.0]]), {"real_process": "brownian", "noise": np.float32(0.1)}),
     ],
 )  # fmt: skip
-def test_tables_of_all_shapes(table, parameters, tmp_path):
+def test_models_of_all_table_shapes_round_trip(table, parameters, tmp_path):
     model = ct.CoalescentClustering(**parameters).fit(table)
     again = saved_and_loaded(model, tmp_path)
     assert again.tree_ == model.tree_
@@ -317,7 +317,7 @@ def test_tables_of_all_shapes(table, parameters, tmp_path):
     ],
     ids=repr,
 )
-def test_processes_come_back_to_the_last_bit(process):
+def test_processes_round_trip_bitwise_equal(process):
     written = json.loads(to_json(process_to_json(process)))
     again = process_from_json(written)
     assert process_to_json(again) == process_to_json(process)
@@ -334,14 +334,14 @@ def test_processes_come_back_to_the_last_bit(process):
 
 
 @given(st.lists(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()))
-def test_json_keeps_values_and_their_types(value):
+def test_json_keeps_values_and_types(value):
     for plain in (value, "\udce4 \ud800"):
         finite = json.loads(json.dumps(plain).replace("Infinity", "1e300"))
         assert repr(from_json(to_json(finite))) == repr(finite)
 
 
 @given(st.lists(st.integers(1, 1000), min_size=2, max_size=9))
-def test_shares_are_not_divided_by_their_sum_again(counts):
+def test_loading_does_not_renormalise_shares(counts):
     process = ct.Multinomial(1.0, [np.array(counts) / sum(counts)])
     again = process_from_json(json.loads(to_json(process_to_json(process))))
     np.testing.assert_array_equal(again.equilibrium[0], process.equilibrium[0])
@@ -351,7 +351,7 @@ def test_shares_are_not_divided_by_their_sum_again(counts):
 # -- what cannot be saved ----------------------------------------------------------------------------
 
 
-def test_unsaveable_models(greedy, frame, tmp_path):
+def test_models_that_cannot_be_saved_are_rejected(greedy, frame, tmp_path):
     with pytest.raises(NotFittedError):
         ct.CoalescentClustering().save(tmp_path / "m")
 
@@ -368,7 +368,7 @@ def test_unsaveable_models(greedy, frame, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["m.coaltree"]
 
 
-def test_unwritable_paths(greedy, tmp_path):
+def test_unwritable_paths_are_reported(greedy, tmp_path):
     with pytest.raises(InputError, match="it is a folder"):
         greedy.save(tmp_path)
     with pytest.raises(InputError, match="No such file"):
@@ -432,7 +432,7 @@ def zipped(members, **options):
         (zipped({"model.json": '{"format": "coaltree model", "format_version": "1"}'}), "format_version is '1'"),
     ],
 )  # fmt: skip
-def test_foreign_files(data, message, tmp_path):
+def test_foreign_files_are_rejected(data, message, tmp_path):
     (tmp_path / "m.coaltree").write_bytes(data)
     with pytest.raises(InputError, match=message) as caught:
         ct.load_model(tmp_path / "m.coaltree")
@@ -440,7 +440,7 @@ def test_foreign_files(data, message, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_missing_files(tmp_path, monkeypatch):
+def test_missing_files_are_reported(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"no.coaltree does not exist\.$"):
         ct.load_model(tmp_path / "no.coaltree")
     with pytest.raises(InputError, match="is a folder"):
@@ -455,7 +455,7 @@ def test_missing_files(tmp_path, monkeypatch):
         read_model_record(tmp_path / "m")
 
 
-def test_truncated_file(sampled):
+def test_truncated_archive_is_rejected(sampled):
     data = model_bytes(sampled)
     assert loaded(data).tree_ == sampled.tree_
     cuts = {*range(1, 200), *range(200, len(data) - 400, 97), *range(len(data) - 400, len(data))}
@@ -471,7 +471,7 @@ def small():
     return model_bytes(ct.CoalescentClustering().fit(X))
 
 
-def test_every_changed_byte_is_found(small):
+def test_every_changed_byte_is_detected(small):
     for place in range(len(small)):
         for change in (1 << place % 8, 0xFF):
             changed = bytearray(small)
@@ -485,14 +485,14 @@ def with_digest(data):
     return data[:-64] + hashlib.sha256(data[:-64]).hexdigest().encode()
 
 
-def test_checksums_of_members_are_verified_as_well(small):
+def test_member_checksums_are_verified(small):
     place = small.index(b"NUMPY") + 130
     with pytest.raises(InputError, match=r"CRC-32 .* 'matrix.npy'"):
         loaded(with_digest(small[:place] + b"X" + small[place + 1 :]))
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes(data):
+def test_random_bytes_are_rejected(data):
     for content in (data, b"PK\x03\x04" + data, zipped({"model.json": data})):
         with pytest.raises(InputError):
             ModelRecord.from_bytes(content)
@@ -626,7 +626,7 @@ def huge_array(shape):
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("error")
-def test_inconsistent_files(small, changes, facts, message):
+def test_inconsistent_files_are_rejected(small, changes, facts, message):
     data = repacked(small, changes, **facts)
     with pytest.raises(InputError, match=message) as caught:
         loaded(data)
@@ -656,7 +656,7 @@ def test_inconsistent_files(small, changes, facts, message):
         ({"resampled.npy": array_to_bytes(np.zeros((2, 3)), "|b1")}, {}, "resampled.npy is an array"),
     ],
 )  # fmt: skip
-def test_inconsistent_samples(sampled, changes, facts, message):
+def test_inconsistent_samples_are_rejected(sampled, changes, facts, message):
     with pytest.raises(InputError, match=message):
         loaded(repacked(model_bytes(sampled), changes, **facts))
 
@@ -668,7 +668,7 @@ def test_harmless_changes_are_accepted(small, sampled):
     assert loaded(repacked(model_bytes(sampled), log_evidence="inf")).log_evidence_ == np.inf
 
 
-def test_a_directory_that_declares_more_than_there_is(small):
+def test_false_sizes_in_zip_directory_are_rejected(small):
     """The sizes in the directory of the zip file are made huge, and nothing is allocated for them."""
     with zipfile.ZipFile(io.BytesIO(small)) as archive:
         directory = archive.start_dir
@@ -680,7 +680,7 @@ def test_a_directory_that_declares_more_than_there_is(small):
             loaded(with_digest(bytes(changed)))
 
 
-def test_two_members_of_the_same_name(small):
+def test_duplicate_members_are_rejected(small):
     with zipfile.ZipFile(io.BytesIO(small)) as archive:
         members = [(name, archive.read(name)) for name in archive.namelist()]
     packed = io.BytesIO()
@@ -694,14 +694,14 @@ def test_two_members_of_the_same_name(small):
         loaded(with_digest(packed.getvalue()))
 
 
-def test_a_sample_without_log_ratios_is_not_stored(greedy):
+def test_sample_without_log_ratios_cannot_be_saved(greedy):
     record = replace(model_record(greedy), trees=ct.TreeSample([greedy.tree_]), log_evidence=0.0)
     with pytest.raises(InputError, match="log_joints"):
         record.to_bytes()
 
 
 @pytest.mark.parametrize("path", [None, 3, b"m.coaltree", ["m"], "a\0b"])
-def test_invalid_file_names(greedy, path):
+def test_invalid_file_names_are_rejected(greedy, path):
     for use in (ct.load_model, greedy.save):
         with refused("path file example model.coaltree"):
             use(path)
@@ -713,7 +713,7 @@ def test_truncated_file_is_reported(greedy, tmp_path):
         ct.load_model(tmp_path / "cut")
 
 
-def test_columns_of_points_in_time_are_kept():
+def test_time_columns_round_trip():
     frame = pd.DataFrame({"day": pd.to_datetime(["2020-01-31", None, "2021-05-01"]), "x": [1.0, 2.0, 4.0]})
     encoding = fit_encoding(columns.read_columns(frame))
     written = json.loads(json.dumps(encoding_to_json(encoding)))

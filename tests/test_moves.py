@@ -23,7 +23,7 @@ VALLEYS = (0.2, VALLEY, np.inf)
 
 @pytest.mark.parametrize("kind", PROCESSES)
 @pytest.mark.parametrize(("move", "valley"), [*((move, VALLEY) for move in MOVES), *(("all", own) for own in VALLEYS)])
-def test_density_ladder_and_messages_are_kept_up_to_date(kind, move, valley):
+def test_moves_keep_density_order_and_messages_up_to_date(kind, move, valley):
     rng = np.random.default_rng(0)
     tree = ct.simulate_tree(N, random_state=1)
     process = PROCESSES[kind].resolve(PROCESSES[kind].simulate(tree, 2, n_columns=5))

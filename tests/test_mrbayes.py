@@ -48,7 +48,7 @@ def visited(X, n_samples, thin, folder, rate=RATE, **options):
 
 
 @pytest.mark.parametrize("dna", [False, True])
-def test_enumeration_and_mrbayes_agree(dna, tmp_path):
+def test_enumeration_matches_mrbayes(dna, tmp_path):
     """The model that MrBayes is given is ours, with every constant of time and rate; with DNA it begins at a given tree."""
     X = bases(4, 5) if dna else table(4, 5)
     truth = exact_posterior.integrals(X, ct.Multinomial(RATE, [[0.25] * 4 if dna else [0.5, 0.5]] * 5))
@@ -95,7 +95,7 @@ def least_p_value(ours, theirs):
 
 
 @pytest.mark.slow
-def test_clades_of_ten_rows_agree(ten, ours, tmp_path):
+def test_clades_of_ten_rows_match_mrbayes(ten, ours, tmp_path):
     """The standard error of the difference is at most 0.03 for any clade, and about six of them raise the alarm."""
     assert least_p_value(ours, visited(ten, 600, 400, tmp_path)) > ALARM
 

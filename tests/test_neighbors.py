@@ -46,7 +46,7 @@ def few_exact(monkeypatch):
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_the_tree_is_as_good_as_the_exact_one(name, few_exact):
+def test_neighbor_tree_is_as_good_as_exact_tree(name, few_exact):
     process, X = simulated(name)
     exact = ct.greedy(X, process, search="exact")
     found = ct.greedy(X, process, search="neighbors")
@@ -64,7 +64,7 @@ def test_the_tree_is_as_good_as_the_exact_one(name, few_exact):
 
 
 @pytest.mark.parametrize("name", ["noise", "multinomial", "mixed"])
-def test_threads_and_the_order_of_the_rows_do_not_matter(name, few_exact):
+def test_neighbor_search_is_independent_of_threads_and_row_order(name, few_exact):
     process, X = simulated(name, 400)
     names = [f"r{i}" for i in range(400)]
     found = ct.greedy(X, process, search="neighbors", leaf_names=names)
@@ -81,7 +81,7 @@ def test_threads_and_the_order_of_the_rows_do_not_matter(name, few_exact):
 
 @pytest.mark.parametrize("n", [100, 3000])
 @pytest.mark.parametrize("columns", [1, 8])
-def test_neighbors_are_the_nearest(n, columns):
+def test_find_nearest_finds_nearest_points(n, columns):
     points = np.random.default_rng(n).normal(size=(columns, n)).astype(np.float32)
     found = find_nearest(points, 10, ThreadExecutor(2), 0)
     _, true = cKDTree(points.T).query(points.T, 11)
@@ -93,7 +93,7 @@ def test_neighbors_are_the_nearest(n, columns):
     assert np.all(np.diff(gaps, axis=1) >= -1e-6)
 
 
-def test_fewer_points_than_places_in_the_list():
+def test_find_nearest_pads_short_lists():
     found = find_nearest(np.array([[0.0, 1.0, 5.0]], dtype=np.float32), 12, ThreadExecutor(1), 0)
     assert found[:, :2].tolist() == [[1, 2], [0, 2], [1, 0]]
     assert np.all(found[:, 2:] == -1)
@@ -131,7 +131,7 @@ def empty_rows(rng):
 @pytest.mark.parametrize(
     "shape", [equal_rows, a_line, a_clump_and_far_ones, heavy_tails, one_column, empty_rows], ids=lambda f: f.__name__
 )
-def test_awkward_shapes(shape, noise, monkeypatch):
+def test_neighbor_search_of_degenerate_tables(shape, noise, monkeypatch):
     monkeypatch.setattr(greedy, "MIN_LINEAGES", 250)
     monkeypatch.setattr(greedy, "MIN_LINEAGES_IN_SPACE", 250)
     X = shape(np.random.default_rng(1))
@@ -144,7 +144,7 @@ def test_awkward_shapes(shape, noise, monkeypatch):
     assert exact[1].log_joint > exact[0].log_joint - 1e-3 * max(abs(exact[0].log_joint), 10 * len(X[::4]))
 
 
-def test_work_does_not_grow_with_the_square():
+def test_neighbor_search_work_grows_subquadratically():
     """Of ten distinct rows, many times over: each round halves what lives, and the exact search gets little."""
     X = np.arange(10.0)[np.random.default_rng(0).integers(10, size=10_000), None]
     shares = []
@@ -153,7 +153,7 @@ def test_work_does_not_grow_with_the_square():
     assert np.all(np.diff(shares) >= 0)
 
 
-def test_auto_takes_neighbors_for_many_rows_only(monkeypatch):
+def test_auto_search_uses_neighbors_for_many_rows_only(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     monkeypatch.setattr(base, "MAX_EXACT_ROWS", 100)
@@ -172,7 +172,7 @@ def test_auto_takes_neighbors_for_many_rows_only(monkeypatch):
     assert ct.greedy(holes, ct.OrnsteinUhlenbeck(0.5)).search == "neighbors"
 
 
-def test_neighbors_of_rows_with_holes():
+def test_neighbors_of_rows_with_missing_cells_share_cluster():
     """Clusters far apart: whatever is missing, the neighbours of a row are of its own cluster."""
     rng = np.random.default_rng(2)
     labels = rng.integers(20, size=3000)
@@ -186,12 +186,12 @@ def test_neighbors_of_rows_with_holes():
     assert not np.any(found == np.arange(3000)[:, None])
 
 
-def test_neighbors_are_for_rate1():
+def test_neighbor_search_requires_rate1():
     with pytest.raises(InputError, match="rate1"):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), rule="max-prob", search="neighbors")
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_few_rows(n):
+def test_neighbor_search_of_few_rows(n):
     X = np.arange(float(n))[:, None]
     assert ct.greedy(X, ct.Brownian(), search="neighbors").tree == ct.greedy(X, ct.Brownian(), search="exact").tree

@@ -71,7 +71,7 @@ def column_at(predictions, d):
 @pytest.mark.parametrize("noise", [0.3, [0.05, 0.6, 0.0, 0.95]], ids=["one", "columns"])
 @pytest.mark.parametrize("rate", [0.8, [0.05, 0.7, 3.0, 40.0]], ids=["one rate", "rates"])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_categorical_noise_by_the_sum_over_all_states(n, noise, rate, missing):
+def test_categorical_noise_matches_sum_over_states(n, noise, rate, missing):
     for seed in range(3):
         rng = np.random.default_rng([n, seed])
         tree, shares, X = ct.simulate_tree(n, rng), equilibria(rng, STATES), code_table(rng, n, STATES, missing)
@@ -79,7 +79,7 @@ def test_categorical_noise_by_the_sum_over_all_states(n, noise, rate, missing):
         assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))
 
 
-def test_the_sum_over_states_is_the_sum_over_which_cells_are_noise():
+def test_sum_over_states_equals_sum_over_noisy_cells():
     """A noisy cell says nothing of its lineage: p(x) is the mean over all ways to hide cells, times q of what they show."""
     q, noise, codes = np.array([0.2, 0.5, 0.3]), 0.35, np.array([1.0, 1.0, 0.0, nan])
     total = 0.0
@@ -91,7 +91,7 @@ def test_the_sum_over_states_is_the_sum_over_which_cells_are_noise():
     assert reference.column_probability(FOUR, codes, 0.8, q, noise) == close(total)
 
 
-def test_noise_is_a_longer_branch_above_the_leaves():
+def test_noise_equals_longer_leaf_branches():
     """By ``-log(1 - noise) / rate`` for states, and by the noise itself for Brownian motion: the tree is that much higher."""
 
     def raised(by):
@@ -105,7 +105,7 @@ def test_noise_is_a_longer_branch_above_the_leaves():
     assert BROWNIAN.log_likelihood(FOUR, REAL) == close(sum(each))
 
 
-def test_probabilities_of_all_tables_add_up_to_one():
+def test_probabilities_of_noisy_tables_sum_to_one():
     tables = np.array(list(product(range(2), range(3), repeat=3)), dtype=float).reshape(-1, 3, 2)
     assert sum(np.exp(MUTATION.log_likelihood(THREE, X)) for X in tables) == pytest.approx(1.0, abs=1e-12)
 
@@ -113,7 +113,7 @@ def test_probabilities_of_all_tables_add_up_to_one():
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 15])
 @pytest.mark.parametrize("variance", [0.7, [0.3, 1.0, 4.0]], ids=["one variance", "variances"])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_noise_of_real_columns_by_whole_covariance_matrices(n, variance, missing):
+def test_noise_of_real_columns_matches_dense_covariance(n, variance, missing):
     for seed, noise in enumerate(([0.02, 0.5, 3.0], [0.2, 0.2, 0.2], [1e-4, 0.1, 20.0])):
         rng = np.random.default_rng([n, seed])
         tree, X = ct.simulate_tree(n, rng), real_table(rng, n, 3, missing)
@@ -125,7 +125,7 @@ def test_noise_of_real_columns_by_whole_covariance_matrices(n, variance, missing
             assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))
 
 
-def test_a_column_without_noise_beside_others():
+def test_column_without_noise_next_to_noisy_ones():
     rng = np.random.default_rng(0)
     tree, X = ct.simulate_tree(6, rng), real_table(rng, 6, 3, 0.2)
     for process in (ct.Brownian(1.0, [0.0, 0.5, 0.0]), ct.OrnsteinUhlenbeck(0.6, 0.0, 1.0, [0.0, 0.5, 0.0])):
@@ -146,7 +146,7 @@ def mixed_problem(rng, n):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_noise_in_columns_of_all_kinds(n):
+def test_noise_in_mixed_columns_matches_brute_force(n):
     for seed in range(3):
         rng = np.random.default_rng([n, seed])
         process, X = mixed_problem(rng, n)
@@ -156,7 +156,7 @@ def test_noise_in_columns_of_all_kinds(n):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_the_same_noise_in_all_columns_is_one_noise(missing):
+def test_equal_column_noises_equal_one_noise(missing):
     """By another layout of the messages, so to the last digits only."""
     rng = np.random.default_rng(1)
     X, codes = real_table(rng, 40, 3, missing), code_table(rng, 40, STATES, missing)
@@ -182,7 +182,7 @@ def test_the_same_noise_in_all_columns_is_one_noise(missing):
     ids=["states", "states by column", "brownian", "stationary"],
 )
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_no_noise_is_noise_of_zero_to_the_last_bit(noisy, exact, X):
+def test_zero_noise_equals_no_noise_bitwise(noisy, exact, X):
     X = np.vstack([X, X[[1, 0, 3]] + (0 if isinstance(exact, ct.Multinomial) else 0.3)])
     tree = ct.simulate_tree(len(X), 3)
     assert noisy.log_likelihood(tree, X) == exact.log_likelihood(tree, X)
@@ -198,7 +198,7 @@ def test_no_noise_is_noise_of_zero_to_the_last_bit(noisy, exact, X):
     np.testing.assert_array_equal(noisy.simulate(tree, 5, n_columns=2), exact.simulate(tree, 5, n_columns=2))
 
 
-def test_rows_that_share_only_noisy_columns_are_no_duplicates():
+def test_identical_rows_are_counted_in_noiseless_columns_only():
     """Their density at height 0 is finite; only cells of columns without noise have to differ."""
     process = ct.Brownian(1.0, [0.0, 0.5])
     ct.greedy([[nan, 1.0], [nan, 1.0], [4.0, nan]], process)  # warnings are errors here
@@ -254,7 +254,7 @@ def check_evidence(X, process, truth):
 
 
 @every_case
-def test_evidence_and_posterior_of_particles(name, exact):
+def test_smc_evidence_and_posterior_with_noise_are_exact(name, exact):
     """Means over 20 runs are within 7 standard errors, a level of 1.2e-6 with 19 degrees of freedom.
 
     Some 160 are looked at: a right program fails one for one choice of seeds in 5,000.
@@ -263,7 +263,7 @@ def test_evidence_and_posterior_of_particles(name, exact):
 
 
 @pytest.mark.parametrize("name", ["states", "brownian, holes", "stationary", "mixed"])
-def test_clades_of_chains(name, exact):
+def test_mcmc_clades_with_noise_match_enumeration(name, exact):
     """6 standard errors from 40 batches, a level of 5e-7; 30 are looked at: one choice of seeds in 60,000."""
     X, process = SAMPLED[name]
     truth = exact(name)
@@ -300,7 +300,7 @@ def marginals(ways, probability, n_states):
     return np.array([[probability[own == k].sum() for k in range(n_states)] for own in ways])
 
 
-def test_states_and_cells_with_noise():
+def test_beliefs_of_states_and_cells_with_noise():
     """Both for a missing cell and for observed ones, whose states are not known for sure."""
     beliefs = ct.Beliefs(FOUR, CODES, MUTATION)
     nodes, leaves = beliefs.nodes(), beliefs.leaves()
@@ -352,7 +352,7 @@ def real_states(tree, X, process):
 
 @pytest.mark.parametrize("process", [BROWNIAN, STATIONARY], ids=["brownian", "stationary"])
 @pytest.mark.parametrize("holes", [False, True])
-def test_real_states_and_cells_with_noise(process, holes):
+def test_beliefs_of_real_states_and_cells_with_noise(process, holes):
     X = REAL if holes else np.where(np.isnan(REAL), 0.4, REAL)
     beliefs = ct.Beliefs(FOUR, X, process)
     nodes, leaves = beliefs.nodes(), beliefs.leaves()
@@ -383,7 +383,7 @@ class Attached:
         self.shares = np.exp(logs - self.log_density)
 
 
-def test_probabilities_of_all_new_rows():
+def test_probabilities_of_new_rows_match_quadrature_and_sum_to_one():
     """They add up to one, and each is that of quadrature over all places."""
     rows = np.array(list(product(range(2), range(3))), dtype=float)
     for tree, X in ((ct.Tree.from_newick("(a:0.4,b:0.4);"), CODES[:2]), (THREE, CODES[:3])):
@@ -393,7 +393,7 @@ def test_probabilities_of_all_new_rows():
         np.testing.assert_allclose(found, brute, atol=1.5e-3)
 
 
-def test_missing_states_of_a_new_row():
+def test_missing_states_of_new_row_match_brute_force():
     """Given one cell, the other has the probability of both over that of the one; observed cells count for what they are."""
     rows = np.array([[1.0, nan], [nan, 2.0]])
     found = predictor_of(THREE, CODES[:3], MUTATION).cells(rows)
@@ -405,7 +405,7 @@ def test_missing_states_of_a_new_row():
 
 
 @pytest.mark.parametrize("process", [BROWNIAN, STATIONARY], ids=["brownian", "stationary"])
-def test_density_and_missing_cells_of_a_new_real_row(process):
+def test_density_and_missing_cells_of_new_real_row(process):
     rows = np.array([[0.4, 1.0], [2.5, nan], [nan, -1.0]])
     predictor = predictor_of(THREE, REAL[:3], process)
     found, cells = predictor.log_density(rows), predictor.cells(rows)
@@ -424,7 +424,7 @@ def test_density_and_missing_cells_of_a_new_real_row(process):
     assert np.trapezoid(np.exp(predictor.log_density(alone)), x) == pytest.approx(1.0, abs=1e-3)
 
 
-def test_imputed_states():
+def test_imputed_states_match_brute_force():
     """A row with a hole is taken off the tree and placed anew by what was observed of it."""
     tree, rest = without_leaves(FOUR, [2]), np.delete(CODES, 2, axis=0)
     found = predictor_of(FOUR, CODES, MUTATION).training_cells(np.array([2]))
@@ -436,7 +436,7 @@ def test_imputed_states():
 # -- simulation ----------------------------------------------------------------------------------------------------
 
 
-def test_simulated_states_and_how_often_a_cherry_agrees():
+def test_simulated_states_have_expected_shares_and_agreement():
     """20 z-scores below 5, each exceeded with probability 6e-7: one choice of seeds in 80,000 fails."""
     q, count = np.array([0.6, 0.3, 0.1]), 6_000
     noises = np.array([0.1, 0.6])
@@ -451,7 +451,7 @@ def test_simulated_states_and_how_often_a_cherry_agrees():
         assert abs(np.mean(own[0] == own[1]) - expected) / np.sqrt(expected * (1 - expected) / count) < 5
 
 
-def test_simulated_tables_occur_as_often_as_their_likelihood_says():
+def test_simulated_tables_follow_likelihood():
     """Chi-squared at 1e-6."""
     q, count = np.array([0.7, 0.3]), 8_000
     codes = ct.Multinomial(1.1, [q] * count, 0.25).simulate(THREE, 3).astype(int)
@@ -462,7 +462,7 @@ def test_simulated_tables_occur_as_often_as_their_likelihood_says():
 
 
 @pytest.mark.parametrize("process", [BROWNIAN, STATIONARY], ids=["brownian", "stationary"])
-def test_simulated_real_columns_have_their_own_noise(process):
+def test_simulated_real_columns_have_column_noise(process):
     """Variances of 3 leaves and of a difference, in 2 columns: 16 z-scores below 5, one choice of seeds in 100,000."""
     rng, count = np.random.default_rng(4), 8_000
     draws = np.array([process.simulate(THREE, rng) for _ in range(count)]) - getattr(process, "mean", 0.0)
@@ -478,7 +478,7 @@ def test_simulated_real_columns_have_their_own_noise(process):
             assert abs(found / expected - 1) < 5 * np.sqrt(2 / count), (d, weights)
 
 
-def test_draws_of_states_given_noisy_cells():
+def test_state_draws_given_noisy_cells_match_enumeration():
     """What three leaves would show anew, all at once: chi-squared at 1e-6 for each of two columns."""
     X = CODES[:3]
     drawn = ct.Beliefs(THREE, X, MUTATION).draw(20_000, np.random.default_rng(5)).astype(int)
@@ -495,7 +495,7 @@ def test_draws_of_states_given_noisy_cells():
 
 
 @pytest.mark.parametrize("process", [BROWNIAN, STATIONARY], ids=["brownian", "stationary"])
-def test_draws_of_real_cells_given_noisy_ones(process):
+def test_real_draws_given_noisy_cells_match_covariance(process):
     """8 means and 20 covariances, each z-score below 5: one choice of seeds in 30,000."""
     drawn = ct.Beliefs(FOUR, REAL, process).draw(20_000, np.random.default_rng(6))
     for d, (mean, covariance, noise) in enumerate(real_states(FOUR, REAL, process)):
@@ -544,7 +544,7 @@ NUMBER = "0 .*1e-100 .*1e\\+100.*column"
         (0.1j, "0.1j"),
     ],
 )
-def test_invalid_noise_of_states(noise, named):
+def test_invalid_categorical_noise_is_rejected(noise, named):
     with pytest.raises(InputError, match=f"^noise is {named};.* {PROBABILITY}"):
         ct.Multinomial(1.0, SHARES, noise)
 
@@ -564,7 +564,7 @@ def test_invalid_noise_of_states(noise, named):
         ([0.1, "b"], r"\[0\.1, 'b'\]"),
     ],
 )
-def test_invalid_noise_of_real_columns(noise, named):
+def test_invalid_real_noise_is_rejected(noise, named):
     for make in (lambda: ct.Brownian(1.0, noise), lambda: ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, noise)):
         with pytest.raises(InputError, match=f"^noise is {named};.* {NUMBER}"):
             make()
@@ -590,7 +590,7 @@ def test_invalid_noise_of_real_columns(noise, named):
         (lambda: ct.Multinomial(1.0, SHARES, [0.1] * 3), r"2 column\(s\).*Multinomial's noise describes 3"),
     ],
 )
-def test_noise_of_another_number_of_columns_than_the_process(make, sentence):
+def test_noise_of_wrong_length_for_process_is_rejected(make, sentence):
     with pytest.raises(InputError, match=sentence):
         make()
 
@@ -603,13 +603,13 @@ def test_noise_of_another_number_of_columns_than_the_process(make, sentence):
         (ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, [0.1] * 3), REAL, "OrnsteinUhlenbeck's"),
     ],
 )
-def test_noise_of_another_number_of_columns_than_the_table(process, X, name):
+def test_noise_of_wrong_length_for_table_is_rejected(process, X, name):
     for work in (lambda: process.log_likelihood(FOUR, X), lambda: ct.greedy(X, process)):
         with pytest.raises(InputError, match=rf"2 column\(s\).*{name}.*describes 3"):
             work()
 
 
-def test_noise_cannot_be_written_to():
+def test_noise_is_read_only():
     for process in (MUTATION, BROWNIAN, STATIONARY):
         with pytest.raises(ValueError, match="read-only"):
             process.noise[0] = 0.5
@@ -658,7 +658,7 @@ def assigned(X):
 
 
 @pytest.mark.parametrize("tree", [THREE, FOUR], ids=["three", "four"])
-def test_sets_of_states_at_leaves(tree):
+def test_ambiguous_leaf_messages_match_sum_over_states(tree):
     """The probability of sets is the sum over all tables of their states."""
     X = SETS[: tree.n_leaves]
     plain = ct.Multinomial(AMBIGUOUS.rate, AMBIGUOUS.equilibrium)
@@ -674,7 +674,7 @@ def test_sets_of_states_at_leaves(tree):
 
 
 @pytest.mark.parametrize("rule", ["rate1", "max-prob", "min-duration"])
-def test_greedy_trees_of_sets_of_states(rule):
+def test_greedy_with_ambiguous_leaves(rule):
     rng = np.random.default_rng(8)
     X = rng.integers(0, 6, (30, 2)).astype(float)
     found = ct.greedy(X, AMBIGUOUS, rule=rule)
@@ -684,7 +684,7 @@ def test_greedy_trees_of_sets_of_states(rule):
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_samples_of_trees_of_sets_of_states():
+def test_smc_and_mcmc_with_ambiguous_leaves():
     """Evidence and posterior are sums over all tables of the sets' states; levels as above, for 16 numbers and for 3."""
     X = SETS[:3]
     plain = ct.Multinomial(AMBIGUOUS.rate, AMBIGUOUS.equilibrium)
@@ -778,7 +778,7 @@ def test_fitting_never_lowers_the_posterior(kind):
 
 
 @kinds
-def test_rounds_of_fitting_end_at_the_best_noise(kind):
+def test_repeated_fits_reach_best_noise(kind):
     """After some rounds no other noise is better by more than a hundredth."""
     rng = np.random.default_rng(10)
     tree = ct.simulate_tree(6, rng)
@@ -803,7 +803,7 @@ def test_rounds_of_fitting_end_at_the_best_noise(kind):
         )
 
 
-def test_noise_given_beyond_the_ends_of_the_search_is_not_made_worse():
+def test_fitting_never_worsens_noise_outside_search_range():
     rng = np.random.default_rng(11)
     tree, X = ct.simulate_tree(5, rng), np.tile([[0.0, 1.0]], (5, 1))
     for noise in (1e-9, 0.9995):
@@ -832,7 +832,7 @@ def test_gradients_with_noise_match_finite_differences():
             assert by_share[d] @ way == pytest.approx(rise(0.0, way), rel=1e-6)
 
 
-def test_noise_of_zero_stays_in_columns_of_states():
+def test_zero_noise_of_categorical_columns_stays_zero():
     process = ct.Multinomial(0.5, SHARES)
     assert ct.calibrate(process, FOUR, CODES).noise == 0.0
 
@@ -871,7 +871,7 @@ def test_noises_are_recovered_from_large_real_table(kind):
     np.testing.assert_allclose((start.noise * start.variance).reshape(2, 4).mean(axis=1), [0.1, 1.0], rtol=0.2)
 
 
-def test_the_clock():
+def test_rescale_clock_keeps_likelihood_with_noise():
     slow = ct.Mixed((BROWNIAN, [0, 1]), (STATIONARY, [2, 3]), (MUTATION, [4, 5])).rescale_clock(3.0)
     X = np.hstack([REAL, REAL, CODES])
     high = ct.Tree(FOUR.children, 3 * FOUR.heights)
@@ -883,7 +883,7 @@ def test_the_clock():
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_noise_is_drawn_and_has_names():
+def test_noise_parameters_are_drawn_and_named():
     process = ct.Mixed((BROWNIAN, [0, 1]), (MUTATION, [2, 3]))
     X = process.simulate(ct.simulate_tree(12, 14), 15)
     sample = ct.mcmc(X, process, 40, 2, draw_parameters=True, random_state=0)
@@ -910,7 +910,7 @@ def test_noise_is_drawn_and_has_names():
     ],
     ids=repr,
 )
-def test_processes_come_back_to_the_last_bit(process):
+def test_processes_with_noise_round_trip_bitwise_equal(process):
     again = process_from_json(json.loads(json.dumps(process_to_json(process))))
     assert repr(again) == repr(process)
     pairs = [(process, again)]
@@ -924,7 +924,7 @@ def test_processes_come_back_to_the_last_bit(process):
 
 
 @pytest.mark.usefixtures("short_chains")
-def test_models_with_noise_in_all_columns(tmp_path):
+def test_model_file_keeps_noise_of_columns(tmp_path):
     """A stored model has the noise of each column, in its own units, and gives the same answers bit for bit."""
     rng = np.random.default_rng(16)
     table = pd.DataFrame(
@@ -957,7 +957,7 @@ def test_models_with_noise_in_all_columns(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_noise_of_zero_stays_while_that_of_other_columns_moves():
+def test_zero_noise_stays_while_other_columns_are_fitted():
     rng = np.random.default_rng(2)
     tree = ct.simulate_tree(60, random_state=2)
     q = [[0.5, 0.5], [0.3, 0.3, 0.4]]
@@ -972,7 +972,7 @@ def test_noise_of_zero_stays_while_that_of_other_columns_moves():
     assert held.noise.tolist() == [0.0, 0.1]
 
 
-def test_fitting_noises_from_zero_ends_where_another_start_does():
+def test_fitted_noise_is_independent_of_start():
     tree = ct.simulate_tree(200, random_state=0)
     X = ct.OrnsteinUhlenbeck(0.7, noise=[0.1, 0.2, 0.0]).simulate(tree, random_state=3)
     fits = [ct.calibrate(ct.OrnsteinUhlenbeck(0.7, noise=noise), tree, X) for noise in ([0.0] * 3, [0.1, 0.2, 0.001])]
@@ -980,7 +980,7 @@ def test_fitting_noises_from_zero_ends_where_another_start_does():
     assert one == pytest.approx(other, abs=1.0)
 
 
-def test_one_noise_for_all_columns_may_be_given_for_each():
+def test_scalar_and_repeated_noise_are_equal():
     X = np.random.default_rng(0).normal(size=(30, 3))
     for process in (ct.Brownian, lambda noise: ct.OrnsteinUhlenbeck(0.5, noise=noise)):
         one, each = (ct.greedy(X, process(noise=noise)) for noise in (0.2, [0.2] * 3))
@@ -989,7 +989,7 @@ def test_one_noise_for_all_columns_may_be_given_for_each():
 
 
 @pytest.mark.parametrize("stationary", [False, True])
-def test_covariance_of_noise_by_brute_force(stationary):
+def test_noise_covariance_matches_brute_force(stationary):
     """The density of all cells is that of one Gaussian: the diffusion's covariance by common descent, and the noise's."""
     rng = np.random.default_rng(5)
     tree = ct.simulate_tree(4, random_state=3)

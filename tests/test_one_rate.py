@@ -18,7 +18,7 @@ def two_rows(seed):
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_height_is_optimal(seed):
+def test_one_rate_height_is_optimal(seed):
     X, process = two_rows(seed)
 
     def loss(h):
@@ -45,7 +45,7 @@ def test_height_is_optimal(seed):
         assert found == 0
 
 
-def test_rates_that_are_nearly_one_give_nearly_the_same_tree():
+def test_nearly_equal_rates_give_nearly_same_tree():
     _, process = two_rows(3)
     rng = np.random.default_rng(0)
     table = np.column_stack([rng.choice(len(q), size=40, p=q) for q in process.equilibrium]).astype(float)

@@ -56,7 +56,7 @@ def random_mean(rng, shape, n_columns):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_the_recursion_of_the_reference_has_the_density_of_scipy(noise):
+def test_reference_recursion_matches_scipy(noise):
     """Four routes: the recursion and the dense formula of `reference.py`, scipy, and an integral over the root's state."""
     rng = np.random.default_rng(0)
     for n in (2, 3, 7):
@@ -83,7 +83,7 @@ def test_the_recursion_of_the_reference_has_the_density_of_scipy(noise):
     assert reference.log_likelihood(tree, x[:2, None], process) == close(np.log(total))
 
 
-def test_the_recursion_of_the_reference_with_missing_cells():
+def test_reference_recursion_with_missing_cells():
     rng = np.random.default_rng(1)
     for n in range(2, 9):
         tree = ct.simulate_tree(n, rng)
@@ -99,7 +99,7 @@ def test_the_recursion_of_the_reference_with_missing_cells():
 @pytest.mark.parametrize("noise", [0.0, 0.25])
 @pytest.mark.parametrize("mean", ["scalar", "columns"])
 @pytest.mark.parametrize("variance", ["scalar", "diagonal", "full"])
-def test_complete_tables_agree_with_whole_covariance_matrices(n, noise, mean, variance):
+def test_likelihood_of_complete_tables_matches_dense_covariance(n, noise, mean, variance):
     for seed in range(3):
         rng = np.random.default_rng([n, seed])
         tree = ct.simulate_tree(n, rng)
@@ -113,7 +113,7 @@ def test_complete_tables_agree_with_whole_covariance_matrices(n, noise, mean, va
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("noise", [0.0, 0.25])
 @pytest.mark.parametrize("variance", ["scalar", "diagonal"])
-def test_tables_with_missing_cells_agree_with_whole_covariance_matrices(n, noise, variance):
+def test_likelihood_with_missing_cells_matches_dense_covariance(n, noise, variance):
     for seed in range(3):
         rng = np.random.default_rng([n, seed])
         tree = ct.simulate_tree(n, rng)
@@ -133,7 +133,7 @@ def deepened(tree, factor, top):
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 @pytest.mark.parametrize("top", [20.0, 300.0, 700.0, 5000.0])
-def test_deep_trees_forget_their_roots(missing, noise, top):
+def test_likelihood_of_deep_trees_matches_dense_covariance(missing, noise, top):
     """``exp(-2 rate h)`` is nothing, or less than a number can be: what is left are independent groups."""
     rng = np.random.default_rng(3)
     for rate in (0.5, 1.0):
@@ -164,7 +164,7 @@ def graded_log_likelihood(tree, x, rate, noise):
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("noise", [0.0, 1e-7, 0.2])
 @pytest.mark.parametrize("rate", [1e-30, 1e-14, 1e-7, 1e-3, 1.0, 1e3, 1e12, 1e30])
-def test_tiny_and_huge_rates(rate, noise, missing):
+def test_likelihood_at_tiny_and_huge_rates(rate, noise, missing):
     """Rows that differ as much as such a rate lets them; an empty column sends the table the other way."""
     tree = ct.simulate_tree(12, 4)
     spread = np.sqrt(noise + min(2 * rate, 1.0))
@@ -178,7 +178,7 @@ def test_tiny_and_huge_rates(rate, noise, missing):
     )
 
 
-def test_graded_densities_are_the_dense_ones():
+def test_graded_reference_matches_dense_covariance():
     tree = ct.simulate_tree(12, 4)
     x = np.random.default_rng(5).normal(size=12)
     for rate, noise in [(0.01, 0.0), (1.0, 0.3), (50.0, 0.0)]:
@@ -187,7 +187,7 @@ def test_graded_densities_are_the_dense_ones():
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_a_slow_rate_and_a_wide_equilibrium_are_brownian_contrasts_and_a_wide_root(noise):
+def test_slow_rate_limit_is_brownian_motion_with_wide_root(noise):
     """With variance ``1 / (2 rate)`` two rows part at speed 1; the rest is the root's state under ``N(mean, 1 / (2 rate))``."""
     rng = np.random.default_rng(6)
     tree = ct.simulate_tree(9, rng)
@@ -218,7 +218,7 @@ def mixed_problem(rng, n):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
-def test_a_mixture_is_the_sum_of_its_parts(n):
+def test_mixed_likelihood_is_sum_of_parts(n):
     rng = np.random.default_rng(n)
     process, X = mixed_problem(rng, n)
     tree = ct.simulate_tree(n, rng)
@@ -244,7 +244,7 @@ def subtable_log_density(process, heights, X, rows):
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 @pytest.mark.parametrize("kind", ["complete", "full", "missing"])
-def test_log_ratios_compare_one_tree_with_two_independent_ones(kind, noise):
+def test_log_ratios_compare_joined_and_independent_trees(kind, noise):
     rng = np.random.default_rng(7)
     for n in (2, 3, 20):
         tree = ct.simulate_tree(n, rng)
@@ -317,7 +317,7 @@ patient = settings(deadline=None, max_examples=100, derandomize=True)
 
 @settings(patient, max_examples=100)
 @given(setups, seeds, st.sampled_from([1.0, 3.0, 28.0]))
-def test_no_height_beats_the_best_height(setup, seed, c):
+def test_search_height_is_optimal(setup, seed, c):
     problem = Problem(setup, seed)
     i, j, pair, shift, lowest = problem.pair()
     a, b = problem.lineages[i], problem.lineages[j]
@@ -329,7 +329,7 @@ def test_no_height_beats_the_best_height(setup, seed, c):
     assert value >= np.nanmax(values) - 1e-9
 
 
-def test_the_best_path_solves_its_equation():
+def test_best_path_solves_its_equation():
     """``G(x) = d2`` of `heights`, in extended precision, up to the rounding of d2 and of x."""
     rng = np.random.default_rng(6)
     for n_columns, rate, d2, product, c in 10.0 ** rng.uniform([0, -4, -8, -6, 0], [2.5, 3, 12, 8, 8], size=(5_000, 5)):
@@ -340,7 +340,7 @@ def test_the_best_path_solves_its_equation():
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_two_rows_match_scipy_optimum(noise):
+def test_height_of_two_rows_matches_scipy_optimum(noise):
     """The log density of the bivariate normal minus the height, over a grid of heights and then by scipy's simplex."""
     rng = np.random.default_rng(8)
     above = 0
@@ -373,7 +373,7 @@ def test_two_rows_match_scipy_optimum(noise):
 
 @patient
 @given(setups, seeds)
-def test_slopes_are_the_derivative_of_log_z(setup, seed):
+def test_slopes_match_derivative_of_log_z(setup, seed):
     problem = Problem(setup, seed)
     i, j, pair, _, lowest = problem.pair()
     a, b = problem.lineages[i], problem.lineages[j]
@@ -398,7 +398,7 @@ def test_slopes_are_the_derivative_of_log_z(setup, seed):
 
 @patient
 @given(setups, seeds)
-def test_the_rise_is_convex(setup, seed):
+def test_rise_is_convex(setup, seed):
     """All searches rest on that: minus its derivative only falls."""
     problem = Problem(setup, seed)
     *_, pair, _, lowest = problem.pair()
@@ -463,7 +463,7 @@ def test_drop_falls_stays_in_its_range(setup, seed, log_low, log_width, from_low
 
 @settings(patient, max_examples=100)
 @given(setups, seeds, st.floats(-3, 3))
-def test_above_the_highest_height_the_rise_is_below_c(setup, seed, log_c):
+def test_slope_above_highest_height_is_below_c(setup, seed, log_c):
     problem = Problem(setup, seed)
     c = 10.0**log_c
     *_, pair, _, lowest = problem.pair()
@@ -474,7 +474,7 @@ def test_above_the_highest_height_the_rise_is_below_c(setup, seed, log_c):
 
 @patient
 @given(setups, seeds, st.sampled_from([0.0, 0.01, 1.0]), st.floats(-4, 2))
-def test_slopes_of_a_scan_are_those_of_its_pairs(setup, seed, start, log_width):
+def test_scanned_slopes_match_pair_slopes(setup, seed, start, log_width):
     check_scanned_slopes(Problem(setup, seed), start, log_width)
 
 
@@ -519,7 +519,7 @@ def large_noises(rng):
 
 
 @pytest.mark.parametrize("setup", [large_complete, large_missing, large_noises])
-def test_search_is_exhaustive(setup):
+def test_exact_search_finds_best_pairs(setup):
     process, X = setup(np.random.default_rng(3))
     tree = ct.greedy(X, process).tree
     _, wrong, rounded = replay(process, X, tree)
@@ -527,7 +527,7 @@ def test_search_is_exhaustive(setup):
 
 
 @pytest.mark.parametrize("kind", ["complete", "missing"])
-def test_ties_go_to_the_smaller_pair_of_nodes(kind):
+def test_ties_prefer_smaller_node_numbers(kind):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (60, 3)).astype(float)
     if kind == "missing":
@@ -540,7 +540,7 @@ def test_ties_go_to_the_smaller_pair_of_nodes(kind):
 
 
 @pytest.mark.parametrize("setup", [large_complete, large_missing])
-def test_results_are_independent_of_threads(setup):
+def test_greedy_is_independent_of_threads(setup):
     process, X = setup(np.random.default_rng(4))
     one, two = (ct.greedy(X, process, n_jobs=n_jobs) for n_jobs in (1, 3))
     assert one.tree == two.tree
@@ -557,7 +557,7 @@ def clades(tree):
 
 
 @pytest.mark.parametrize("kind", ["complete", "full", "missing"])
-def test_results_are_independent_of_units_and_origin(kind):
+def test_greedy_is_equivariant_to_units_and_origin(kind):
     """x, mean and variance rescaled together: the Jacobian is all that is left of it."""
     rng = np.random.default_rng(9)
     X = real_table(rng, 14, 3, 0.25 if kind == "missing" else 0.0)
@@ -572,7 +572,7 @@ def test_results_are_independent_of_units_and_origin(kind):
     assert two.log_ratios == pytest.approx(one.log_ratios, rel=1e-6, abs=1e-7)
 
 
-def test_a_linear_map_of_the_columns():
+def test_linear_map_changes_density_by_jacobian():
     rng = np.random.default_rng(10)
     tree = ct.simulate_tree(6, rng)
     X, mean, variance, a = real_table(rng, 6, 3), rng.normal(size=3), random_covariance(rng, 3), rng.normal(size=(3, 3))
@@ -581,7 +581,7 @@ def test_a_linear_map_of_the_columns():
     assert after == close(before - 6 * np.linalg.slogdet(a)[1])
 
 
-def test_the_unit_of_time():
+def test_rescale_clock_keeps_likelihood():
     """A clock twice as fast with half the rate: the same likelihood."""
     rng = np.random.default_rng(11)
     tree = ct.simulate_tree(8, rng)
@@ -590,7 +590,7 @@ def test_the_unit_of_time():
     assert slow == close(ct.OrnsteinUhlenbeck(0.7, noise=0.1).log_likelihood(tree, X))
 
 
-def test_order_of_rows_and_columns_and_a_column_without_cells():
+def test_greedy_is_invariant_to_order_and_empty_column():
     rng = np.random.default_rng(12)
     X = real_table(rng, 12, 3)
     mean, variance = np.array([0.3, 0.0, -1.0]), np.array([0.5, 1.0, 2.0])
@@ -623,7 +623,7 @@ TREE = ct.Tree.from_newick("(((a:0.3,b:0.3):0.5,(c:0.4,d:0.4):0.4):0.7,e:1.5);")
 
 @pytest.mark.parametrize("noise", [0.0, 0.6])
 @pytest.mark.parametrize("variance", [2.5, [[2.0, -0.9], [-0.9, 0.7]]])
-def test_simulated_tables_have_the_covariance_of_the_model(noise, variance):
+def test_simulated_tables_have_model_covariance(noise, variance):
     """Tables whitened by the whole covariance matrix are independent standard normal numbers.
 
     Held against that: every mean and every covariance, at five standard errors (65 a case at most, each exceeded with
@@ -646,7 +646,7 @@ def test_simulated_tables_have_the_covariance_of_the_model(noise, variance):
     assert stats.kstest(white.ravel(), "norm").pvalue > 1e-5
 
 
-def test_a_seed_gives_one_table_of_the_width_asked_for():
+def test_simulation_is_reproducible_and_has_given_width():
     process = ct.OrnsteinUhlenbeck(1.0, noise=0.1)
     assert process.simulate(TREE, 7).shape == (5, 1)
     assert process.simulate(TREE, 7, n_columns=4).shape == (5, 4)
@@ -657,7 +657,7 @@ def test_a_seed_gives_one_table_of_the_width_asked_for():
         ct.OrnsteinUhlenbeck(mean=[1.0, 2.0, 3.0]).simulate(TREE, 0, n_columns=4)
 
 
-def test_a_single_leaf_is_drawn_from_the_equilibrium():
+def test_simulated_single_leaf_follows_equilibrium():
     """Mean and variance of 20,000 cells, five standard errors each."""
     x = ct.OrnsteinUhlenbeck(1.0, 3.0, 4.0, 0.5).simulate(ct.simulate_tree(1, 0), 15, n_columns=20_000)
     assert x.shape == (1, 20_000)
@@ -690,7 +690,7 @@ def test_enumeration_is_normalised(n, with_missing):
 
 
 @pytest.mark.parametrize(("n", "with_missing"), CASES)
-def test_evidence_and_posterior_are_exact(n, with_missing):
+def test_smc_evidence_and_posterior_are_exact(n, with_missing):
     """As in `test_smc.py`: means over 30 runs at 6 standard errors, a level of 2e-6 each; some 120 are looked at."""
     X, process = small_table(n, with_missing)
     truth = exact_posterior.integrals(X, process)
@@ -701,7 +701,7 @@ def test_evidence_and_posterior_are_exact(n, with_missing):
                 assert error < 0.05 * wanted, "the test would see nothing"
 
 
-def test_log_joints_and_ratios_of_a_sample_are_those_of_its_trees():
+def test_smc_log_joints_and_ratios_match_trees():
     X, process = small_table(4, True)
     sample = ct.smc(X, process, "race", n_particles=20, random_state=0, threshold=0.9)
     for k in (0, 7, 19):
@@ -714,7 +714,7 @@ def test_log_joints_and_ratios_of_a_sample_are_those_of_its_trees():
 # -- extremes ------------------------------------------------------------------------------------------------------
 
 
-def test_identical_rows_with_noise():
+def test_likelihood_of_identical_rows_with_noise():
     X = np.repeat(real_table(np.random.default_rng(0), 5, 3), 2, axis=0)
     tree = ct.simulate_tree(10, 1)
     process = ct.OrnsteinUhlenbeck(0.9, noise=0.05)
@@ -725,7 +725,7 @@ def test_identical_rows_with_noise():
 
 
 @pytest.mark.parametrize("with_missing", [False, True])
-def test_identical_rows_without_noise_are_counted_and_the_cure_is_named(with_missing):
+def test_identical_rows_without_noise_warn_with_advice(with_missing):
     X = np.random.default_rng(0).normal(size=(7, 3))
     X[[2, 5]] = X[0]
     X[6] = X[1]
@@ -742,7 +742,7 @@ def test_identical_rows_without_noise_are_counted_and_the_cure_is_named(with_mis
 
 
 @pytest.mark.parametrize("with_missing", [False, True])
-def test_constant_columns(with_missing):
+def test_greedy_of_constant_columns(with_missing):
     X = real_table(np.random.default_rng(2), 9, 2)
     X[:, 1] = 3.0
     if with_missing:
@@ -760,7 +760,7 @@ def test_constant_columns(with_missing):
         assert np.isfinite(ct.greedy(same, ct.OrnsteinUhlenbeck()).log_joint)
 
 
-def test_rows_and_columns_without_cells():
+def test_greedy_with_empty_rows_and_columns():
     rng = np.random.default_rng(4)
     X = real_table(rng, 8, 3, missing=0.1)
     X[[2, 5]] = np.nan
@@ -778,7 +778,7 @@ def test_rows_and_columns_without_cells():
     assert result.tree.merge_heights.tolist() == [0.0] * 4
 
 
-def test_a_branch_above_a_missing_sibling_is_still_forgotten_on():
+def test_branch_above_empty_sibling_loses_correlation():
     """b's message passes a's empty place and goes on losing: its correlation with c is that of the whole path, 4."""
     tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
     rho = np.exp(-0.3 * 4)
@@ -789,7 +789,7 @@ def test_a_branch_above_a_missing_sibling_is_still_forgotten_on():
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_one_and_two_rows(n):
+def test_greedy_of_one_and_two_rows(n):
     for with_missing in (False, True):
         X = np.array([[0.3, -1.0], [0.4, np.nan if with_missing else -1.2]])[:n]
         process = ct.OrnsteinUhlenbeck(0.5, 0.1, [1.0, 2.0], 0.2)
@@ -799,7 +799,7 @@ def test_one_and_two_rows(n):
         assert len(result.log_ratios) == n - 1
 
 
-def test_different_rows_at_height_zero_are_very_unlikely_but_finite():
+def test_different_rows_at_height_zero_have_finite_likelihood():
     tree = ct.Tree([[0, 1], [2, 3]], [0, 0, 0, 0.0, 1.0])
     value = ct.OrnsteinUhlenbeck().log_likelihood(tree, [[0.0], [1.0], [2.0]])
     assert np.isfinite(value)
@@ -821,7 +821,7 @@ def test_different_rows_at_height_zero_are_very_unlikely_but_finite():
         (1e50, 0.1),
     ],
 )
-def test_values_far_from_the_mean_have_their_density(scale, noise, with_missing):
+def test_likelihood_of_values_far_from_mean(scale, noise, with_missing):
     x = scale * np.array([1.0, -0.5, 2.0, 0.3])
     X = np.column_stack([x, [0.1, 0.2, 0.3, np.nan if with_missing else 0.5]])
     tree = ct.Tree([[0, 1], [2, 3], [4, 5]], [0, 0, 0, 0, 0.1, 0.25, 0.4])
@@ -832,7 +832,7 @@ def test_values_far_from_the_mean_have_their_density(scale, noise, with_missing)
 @pytest.mark.parametrize("with_missing", [False, True])
 @pytest.mark.parametrize("scale", [1e3, 1e8, 1e12, 1e20, 1e50])
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_heights_of_values_far_from_the_mean(scale, with_missing):
+def test_heights_of_values_far_from_mean(scale, with_missing):
     """Two rows on either side of the mean. Where only ``m rho`` is left of log Z, ``2 rate |m| rho = 1`` at the best height."""
     X = scale * np.array([[1.0, 1.0], [-1.5, -1.0]])
     if with_missing:
@@ -843,7 +843,7 @@ def test_heights_of_values_far_from_the_mean(scale, with_missing):
 
 
 @pytest.mark.parametrize("scale", [1e-50, 1e-20])
-def test_values_close_together_keep_their_differences(scale):
+def test_close_values_keep_their_differences(scale):
     """Where values are tiny heights go as their square."""
     X = np.random.default_rng(0).normal(size=(10, 2))
     tree, near = (ct.greedy(scale * factor * X, ct.OrnsteinUhlenbeck()).tree for factor in (1, 1 + 1e-3))
@@ -852,7 +852,7 @@ def test_values_close_together_keep_their_differences(scale):
     assert len(np.unique(tree.merge_heights)) == 9
 
 
-def test_values_too_close_together_are_refused_or_right():
+def test_too_close_values_are_rejected_or_exact():
     """Beyond 1e-60 deviations `Brownian` refuses; here there has to be a right answer if there is no such sentence."""
     X = np.random.default_rng(0).normal(size=(10, 2))
     try:
@@ -931,7 +931,7 @@ def test_incompatible_tables_are_rejected(process, X, message):
         process.log_likelihood(ct.Tree([[0, 1]], [0, 0, 1.0]), X)
 
 
-def test_process_representation():
+def test_process_repr_and_read_only_parameters():
     assert (
         repr(ct.OrnsteinUhlenbeck(0.5, 1.0, 2.0, 0.1)) == "OrnsteinUhlenbeck(rate=0.5, mean=1, variance=2, noise=0.1)"
     )
@@ -943,7 +943,7 @@ def test_process_representation():
         process.mean[0] = 5.0
 
 
-def test_table_is_not_modified():
+def test_greedy_does_not_modify_table():
     process, X = mixed_problem(np.random.default_rng(0), 9)
     before = X.copy()
     with warnings.catch_warnings():

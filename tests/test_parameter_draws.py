@@ -67,7 +67,7 @@ X1 = np.array([[0.3], [0.9], [-1.1], [-0.4]])
 
 
 @pytest.mark.slow
-def test_variance_and_noise_of_brownian_motion():
+def test_brownian_variance_and_noise_draws_match_quadrature():
     """The contrasts of a flat root are the rows less the first one: three numbers with a known covariance."""
     found = chain_of(ct.Brownian(0.5, 0.3), X1, 3_000, 1)
     precision, noise = np.exp(np.linspace(-7, 6, 131)), np.exp(np.linspace(np.log(1e-6), np.log(1e4), 171))
@@ -106,7 +106,7 @@ def brownian_column(x, precision):
 
 
 @pytest.mark.slow
-def test_a_noise_for_each_column_of_brownian_motion():
+def test_brownian_column_noise_draws_match_quadrature():
     """With a variance each, columns have nothing to do with each other."""
     found = chain_of(ct.Brownian([0.5, 0.8], [0.3, 0.6]), X2, 2_500, 11)
     precision = np.exp(np.linspace(-7, 6, 131))
@@ -119,7 +119,7 @@ def test_a_noise_for_each_column_of_brownian_motion():
         assert_mean(np.log(found[f"noise[{d}]"]), mean_on_grid(log_density, LOG_NOISE), f"noise of column {d}")
 
 
-def test_a_noise_for_each_column_and_one_variance():
+def test_column_noise_with_one_variance_draws_match_quadrature():
     """Noise is at least that of rounding in every column, also in one whose cells have wide steps."""
     found = chain_of(ct.Brownian(0.5, [0.3, 0.6]), X2, 600, 12)
     precision = np.exp(np.linspace(-7, 6, 131))
@@ -135,7 +135,7 @@ def test_a_noise_for_each_column_and_one_variance():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.2, [0.2]], ids=["one noise", "a noise a column"])
-def test_rate_variance_and_noise_of_the_stationary_diffusion(noise):
+def test_stationary_rate_variance_and_noise_draws_match_quadrature(noise):
     """The mean, with a normal prior, is integrated out by hand: what is left has its variance in all cells' covariances."""
     found = chain_of(ct.OrnsteinUhlenbeck(1.0, 0.0, [1.0], noise), X1, 2_500, 13)
     log_rate, log_precision = np.linspace(np.log(1e-4), np.log(40), 41), np.linspace(-12, 6, 73)
@@ -157,7 +157,7 @@ def test_rate_variance_and_noise_of_the_stationary_diffusion(noise):
 
 
 @pytest.mark.slow
-def test_rate_mean_and_variance_of_the_stationary_diffusion():
+def test_stationary_rate_mean_and_variance_draws_match_quadrature():
     found = chain_of(ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, 0.2), X1, 3_000, 2, hold_noise=True)
     assert np.all(found["noise"] == 0.2)
     rate = np.exp(np.linspace(np.log(1e-4), np.log(40), 61))
@@ -200,7 +200,7 @@ def states_log_likelihood(rate, share, states, noise=0.0):
 
 
 @pytest.mark.parametrize("pooled", [True, False], ids=["one rate", "a rate a column"])
-def test_rates_and_equilibria_of_mutation(pooled):
+def test_mutation_rate_and_equilibrium_draws_match_quadrature(pooled):
     states = np.array([[0, 1], [0, 0], [1, np.nan], [0, 1]], dtype=float)
     process = ct.Multinomial(0.7 if pooled else [0.7, 1.3], [[0.5, 0.5], [0.4, 0.6]])
     found = chain_of(process, states, 1_600, 3)
@@ -220,7 +220,7 @@ def test_rates_and_equilibria_of_mutation(pooled):
 
 
 @pytest.mark.parametrize("pooled", [True, False], ids=["one noise", "a noise a column"])
-def test_noise_of_states(pooled):
+def test_categorical_noise_draws_match_quadrature(pooled):
     """Beta(1, 5) is its prior; rate and equilibrium are drawn with it, of each column its own."""
     states = np.array([[0, 1], [0, 0], [1, np.nan], [0, 1]], dtype=float)
     process = ct.Multinomial([0.7, 1.3], [[0.5, 0.5], [0.4, 0.6]], 0.2 if pooled else [0.2, 0.4])
@@ -244,7 +244,7 @@ def test_noise_of_states(pooled):
         assert_mean(found[f"equilibrium[{d},0]"], mean_on_grid(log_density, share), f"equilibrium of column {d}")
 
 
-def test_equilibria_of_cells_that_are_mostly_noise():
+def test_equilibrium_draws_with_high_noise_match_quadrature():
     """Noise of .7 is held: nearly all that is known of the equilibria comes from cells that were drawn from them."""
     states = np.array([[0, 1], [0, 1], [0, np.nan], [0, 1]], dtype=float)
     found = chain_of(ct.Multinomial([0.7, 1.3], [[0.5, 0.5]] * 2, 0.7), states, 1_600, 17, hold_noise=True)
@@ -257,7 +257,7 @@ def test_equilibria_of_cells_that_are_mostly_noise():
         assert_mean(found[f"equilibrium[{d},0]"], mean_on_grid(log_density, share), f"equilibrium of column {d}")
 
 
-def test_covariance_matrix_against_weighted_draws_from_its_prior():
+def test_covariance_draws_match_weighted_prior():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4, 2)) @ [[1.0, 0.5], [0.0, 0.8]]
     found = chain_of(ct.Brownian(np.eye(2)), X, 1_200, 4)
@@ -296,7 +296,7 @@ HEIGHT = np.exp(np.linspace(-9, 3.5, 251))
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_rate_and_height_of_two_rows_of_categories():
+def test_rate_and_height_of_two_categorical_rows_match_quadrature():
     """The states of two leaves at distance 2h; the equilibria, with a Beta(1.5, 1.5) prior, are integrated out by hand."""
     X = np.array([[0, 0, 1, 0, 1, 1], [0, 0, 1, 1, 1, 0]], dtype=float)
     _, log_height, found = joint_sample(X, ct.Multinomial(1.0, [[0.5, 0.5]] * 6), 5)
@@ -312,7 +312,7 @@ def test_rate_and_height_of_two_rows_of_categories():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_noise_rate_and_height_of_two_rows_of_categories():
+def test_noise_rate_and_height_of_two_categorical_rows_match_quadrature():
     """As above: a column's two cells have nothing in common if its state, or one of the cells, was drawn anew."""
     X = np.array([[0, 0, 1, 0, 1, 1], [0, 0, 1, 1, 1, 0]], dtype=float)
     _, log_height, found = joint_sample(X, ct.Multinomial(1.0, [[0.5, 0.5]] * 6, 0.2), 15)
@@ -330,7 +330,7 @@ def test_noise_rate_and_height_of_two_rows_of_categories():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_noises_and_height_of_two_real_rows():
+def test_noises_and_height_of_two_real_rows_match_quadrature():
     """Each column's gap is normal with variance ``2 (h + noise) variance``; columns are independent given the height."""
     X = np.array([[0.0, 1.0], [0.3, 0.0]])
     _, log_height, found = joint_sample(X, ct.Brownian([1.0, 1.0], [0.3, 0.1]), 16)
@@ -354,7 +354,7 @@ def test_noises_and_height_of_two_real_rows():
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_variances_and_height_of_two_real_rows():
+def test_variances_and_height_of_two_real_rows_match_quadrature():
     """Each column's gap is normal with variance ``2 h variance``; the precision, a Gamma variable, is integrated out by hand."""
     X = np.array([[0.0, 1.0, 0.0], [0.3, 0.0, 5.0]])
     _, log_height, found = joint_sample(X, ct.Brownian([1.0, 1.0, 1.0]), 6, 400)
@@ -374,7 +374,7 @@ def test_variances_and_height_of_two_real_rows():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_rate_and_height_of_two_real_rows_at_equilibrium():
+def test_rate_and_height_of_two_stationary_rows_match_quadrature():
     X = np.array([[0.4], [-0.9]])
     _, log_height, found = joint_sample(X, ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0), 7)
     height = np.exp(np.linspace(-7, 3, 41))[:, None, None, None]
@@ -424,7 +424,7 @@ def test_column_noise_is_at_least_rounding_noise():
         assert process.sampler(X, hold_noise=True).initial_process(process).noise.tolist() == [1e-3, 1e-3]
 
 
-def test_slices_of_a_normal_and_of_a_gamma_density():
+def test_slice_sampler_matches_normal_and_gamma():
     rng = np.random.default_rng(0)
     x, y, found = 0.0, 1.0, []
     for _ in range(8_000):
@@ -435,7 +435,7 @@ def test_slices_of_a_normal_and_of_a_gamma_density():
         assert abs(draws.mean() - mean) < 6 * draws.std() / np.sqrt(1_000), what
 
 
-def test_slice_stays_in_interval():
+def test_slice_sampler_stays_in_interval():
     rng = np.random.default_rng(0)
     x = 0.5
     for _ in range(500):
@@ -467,7 +467,7 @@ def test_process_round_trip_through_parameter_names(process):
     assert len(process.parameter_names([4, 7])) == len(values)
 
 
-def test_parameters_of_parts_have_the_numbers_of_the_tables_columns():
+def test_parameter_names_of_parts_use_table_columns():
     process = ct.Mixed(
         (ct.Brownian([1.0, 2.0], 0.1), [3, 0]), (ct.Multinomial([0.5], [[0.2, 0.8]]), [1]), (ct.Brownian(5.0), [2])
     )
@@ -487,7 +487,7 @@ def test_parameters_of_parts_have_the_numbers_of_the_tables_columns():
 
 @pytest.mark.parametrize("rate", [0.7, [0.7, 2.0]], ids=["one rate", "a rate each"])
 @pytest.mark.parametrize("log_factor", [-1.0, 0.3, 30.0])
-def test_a_clock_of_mutation_is_weighed_as_the_rescaled_process(rate, log_factor):
+def test_mutation_clock_ratio_matches_rescaled_process(rate, log_factor):
     process = ct.Multinomial(rate, [[0.3, 0.7], [0.2, 0.3, 0.5]], 0.2)
     sampler = process.sampler(np.array([[0.0, 2.0], [1.0, np.nan], [0.0, 1.0]]), hold_noise=False)
     ratio = sampler.log_clock_ratio(process, log_factor)

@@ -42,7 +42,7 @@ def processes():
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
 @pytest.mark.filterwarnings("ignore:The particles")
 @pytest.mark.parametrize("kind", processes())
-def test_patterns_leave_results_as_they_are(kind, monkeypatch):
+def test_patterns_do_not_change_results(kind, monkeypatch):
     X, process = repeated_table(), processes()[kind]
 
     def results():
@@ -75,7 +75,7 @@ def test_patterns_leave_results_as_they_are(kind, monkeypatch):
         assert np.asarray(own) == pytest.approx(np.asarray(other), rel=1e-6, abs=1e-9)
 
 
-def test_states_that_nobody_has_are_one_state():
+def test_unobserved_states_are_pooled():
     X = np.array([[0, 3, 1], [0, 3, np.nan], [2, 1, 1.0]])
     process = ct.Multinomial(1.0, [[0.1, 0.2, 0.3, 0.2, 0.2], [0.4, 0.2, 0.2, 0.1, 0.1], [0.3, 0.7]])
     forest = process.forest(X, 5)
@@ -85,7 +85,7 @@ def test_states_that_nobody_has_are_one_state():
     assert np.add.reduceat(draws, [0, 5, 10], axis=1) == pytest.approx(1.0)
 
 
-def test_columns_with_other_parameters_are_other_sites():
+def test_columns_with_different_parameters_are_separate_sites():
     X = np.repeat([[0.0], [1.0], [0.0]], 8, axis=1)
     uniform = [[0.5, 0.5]] * 8
     assert ct.Multinomial(1.0, uniform).forest(X, 3).n_sites == 1
@@ -130,7 +130,7 @@ def weighted_and_repeated(kind, seed=0):
 @pytest.mark.parametrize(
     "kind", ["sites", "sites of one rate", "brownian", "brownian complete", "stationary", "stationary complete"]
 )
-def test_a_weight_counts_as_copies_do(kind):
+def test_site_weights_act_like_copies(kind):
     forests = weighted_and_repeated(kind)
     answers = []
     for forest in forests:
@@ -159,7 +159,7 @@ def test_a_weight_counts_as_copies_do(kind):
 
 
 @pytest.mark.parametrize("power", [0.3, 1.7])
-def test_weighted_likelihood_by_brute_force(power):
+def test_weighted_likelihood_matches_brute_force(power):
     """All states of the interior nodes, and whole covariance matrices, on a tree of four leaves."""
     rng = np.random.default_rng(3)
     tree = ct.simulate_tree(4, random_state=3)
@@ -199,7 +199,7 @@ def test_weighted_likelihood_by_brute_force(power):
 
 
 @pytest.mark.parametrize("kind", ["sites", "complete"])
-def test_chains_of_a_power_sample_its_posterior(kind):
+def test_chain_of_power_samples_powered_posterior(kind):
     """Clade and root height of three leaves by enumeration; false alarms: one in 10^4 seeds, with 4 standard errors."""
     X = np.array([[0, 0, 1, 0], [0, 1, 1, 0], [1, 1, 0, 1.0]])
     process = ct.Multinomial(1.0, [[0.5, 0.5]] * 4) if kind == "sites" else ct.OrnsteinUhlenbeck(1.0, 0.5, 0.3, 0.2)

@@ -124,7 +124,7 @@ def test_results_match_exhaustive_evaluation(prunes, monkeypatch, table, kept):
         np.testing.assert_allclose(clusters[k], branches @ parts, atol=1e-8)
 
 
-def test_bounds_hold(prunes, table):
+def test_group_bounds_are_upper_bounds(prunes, table):
     tree, X, process, rows, dense = table
     groups = Predictor.from_trees([tree], np.ones(1), X, process).groups
     bounds = groups.bound(groups.make_rows(rows))
@@ -138,7 +138,7 @@ def test_bounds_hold(prunes, table):
         assert np.all(bounds[:, g] >= exact - 1e-9 * np.abs(exact))
 
 
-def test_most_groups_are_skipped(prunes, table):
+def test_most_attachment_groups_are_skipped(prunes, table):
     tree, X, process, rows, _ = table
     groups = Predictor.from_trees([tree], np.ones(1), X, process).groups
     needed = groups._find_needed_groups(groups.make_rows(rows))
@@ -148,7 +148,7 @@ def test_most_groups_are_skipped(prunes, table):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_results_are_independent_of_threads(prunes, monkeypatch, table, kept):
+def test_grouped_predictions_are_independent_of_threads(prunes, monkeypatch, table, kept):
     if not kept:
         monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)
     monkeypatch.setattr(groups_module, "BLOCK_ROWS", 7)
@@ -163,7 +163,7 @@ def test_results_are_independent_of_threads(prunes, monkeypatch, table, kept):
         np.testing.assert_array_equal(a, b)
 
 
-def test_draws_come_from_places_that_are_likely(prunes, table):
+def test_draws_use_likely_attachment_points(prunes, table):
     """40 draws for each row: their mean height is within 5 standard errors of the expected one."""
     tree, X, process, rows, dense = table
     predictor = Predictor.from_trees([tree], np.ones(1), X, process)
@@ -174,7 +174,7 @@ def test_draws_come_from_places_that_are_likely(prunes, table):
     assert np.all(np.abs(heights - mean) < 5 * sd / np.sqrt(40) + 1e-12)
 
 
-def test_several_trees(prunes):
+def test_grouped_predictions_of_several_trees(prunes):
     rng = np.random.default_rng(0)
     trees = [ct.simulate_tree(700, rng) for _ in range(3)]
     process = ct.Brownian(1.0, 0.01)
@@ -193,7 +193,7 @@ def test_several_trees(prunes):
         np.testing.assert_allclose(placed.nearest_height[k], np.sort(expected)[:2], atol=1e-8)
 
 
-def test_tables_that_are_not_kept_need_no_bounds(monkeypatch, table):
+def test_wide_tables_are_evaluated_without_bounds(monkeypatch, table):
     """Wide tables: few places, but so many columns that their tables are made again for every block."""
     tree, X, process, rows, _ = table
     expected = Predictor.from_trees([tree], np.ones(1), X, process).log_density(rows)

@@ -128,13 +128,13 @@ def single(process, X, tree=TREE, completed=None, **options):
 
 
 class TestBruteForce:
-    def test_density(self, case):
+    def test_density_matches_brute_force(self, case):
         process, X, rows, brute = case
         found = single(process, X).log_density(rows)
         np.testing.assert_allclose(found, [each.log_density for each in brute], atol=2e-3)
         np.testing.assert_array_equal(single(process, X).place(rows, TREE, 1).log_density, found)
 
-    def test_missing_cells(self, case):
+    def test_missing_cells_match_brute_force(self, case):
         process, X, rows, brute = case
         found = single(process, X).cells(rows)
         assert found.real.tolist() == REAL[process]
@@ -161,7 +161,7 @@ class TestBruteForce:
             observed = ~np.isnan(rows[k][REAL[process]])
             np.testing.assert_allclose(found.mean[k, observed], (each.shares @ alone)[observed], atol=3e-3)
 
-    def test_places(self, case):
+    def test_placements_match_brute_force(self, case):
         process, X, rows, brute = case
         placed = single(process, X).place(rows, TREE, 1)
         for k, each in enumerate(brute):
@@ -169,14 +169,14 @@ class TestBruteForce:
             assert placed.probability[k] == pytest.approx(branches.max(), abs=3e-3)
             assert placed.height[k] == pytest.approx(each.shares @ each.heights, rel=1e-2)
 
-    def test_clusters(self, case):
+    def test_cluster_shares_match_brute_force(self, case):
         process, X, rows, brute = case
         labels = np.array([0, 0, 1, 2, 1])
         parts = [np.bincount(labels[list(own)], minlength=3) / len(own) for own in reference.leaves_below(TREE)]
         expected = [np.bincount(each.nodes, each.shares) @ np.array(parts) for each in brute]
         np.testing.assert_allclose(single(process, X).cluster_shares(rows, labels), expected, atol=3e-3)
 
-    def test_draws_of_cells(self, case):
+    def test_drawn_cells_match_brute_force_moments(self, case):
         """20,000 draws for each row: mean and mean square of a missing cell are within 5 standard errors."""
         process, X, rows, _ = case
         predictor = single(process, X)
@@ -190,7 +190,7 @@ class TestBruteForce:
         assert np.all(np.abs((z**2).mean(axis=0) - 1)[missing] < 5 * errors[missing])
 
 
-def test_missing_cells_of_a_row_are_drawn_together():
+def test_missing_cells_of_row_are_drawn_jointly():
     """Two missing cells with correlation -0.67 at every place; 20,000 draws, within 5 standard errors of brute force."""
     row = TABLE[[0]].copy()
     row[0, :2] = nan
@@ -243,7 +243,7 @@ def ensemble(name, weights=(1.0, 3.0), **options):
 
 
 @pytest.mark.parametrize("name", ENSEMBLES)
-def test_draws_are_a_mixture(name):
+def test_ensemble_is_mixture_of_draws(name):
     both, parts = ensemble(name)
     logs = np.array([part.log_density(ROWS) for part in parts]) + np.log([[0.25], [0.75]])
     total = logsumexp(logs, axis=0)
@@ -264,7 +264,7 @@ def test_draws_are_a_mixture(name):
     np.testing.assert_allclose(both.place(ROWS, TREE, 1).height, expected, rtol=1e-8)
 
 
-def test_scores_are_another_table_with_a_jacobian():
+def test_normal_scores_add_jacobian():
     X, rows = SCORES.apply(TABLE), SCORES.apply(ROWS)
     for process in (MATRIX, DIAGONAL):
         scored = Predictor([Draw(OTHER, process, X, SCORES)], np.ones(1), TABLE)
@@ -276,7 +276,7 @@ def test_scores_are_another_table_with_a_jacobian():
         np.testing.assert_allclose(scored.draw(ROWS, 5, np.random.default_rng(0)), draws, atol=1e-9)
 
 
-def test_cells_by_scores_agree_with_draws():
+def test_predicted_cells_with_scores_match_draws():
     """Means of 20,000 draws, with four standard errors of play: the chance of a false alarm is below 1e-3 for all 18."""
     for process in (MATRIX, DIAGONAL):
         scored = Predictor([Draw(OTHER, process, SCORES.apply(TABLE), SCORES)], np.ones(1), TABLE)
@@ -289,7 +289,7 @@ def test_cells_by_scores_agree_with_draws():
         np.testing.assert_allclose(found.sd[0], drawn.std(axis=0), rtol=0.03)
 
 
-def test_equal_draws_count_together():
+def test_equal_draws_are_combined():
     draws = [Draw(*own) for own in ENSEMBLES["full"]]
     both, _ = ensemble("full")
     again = Predictor([draws[1], draws[0], draws[1], draws[1]], np.ones(4), both.X)
@@ -297,12 +297,12 @@ def test_equal_draws_count_together():
     np.testing.assert_allclose(again.log_density(ROWS), both.log_density(ROWS), rtol=1e-12)
 
 
-def test_empty_row_attaches_according_to_prior():
+def test_empty_row_attaches_by_prior():
     both, _ = ensemble("full and diagonal")
     assert both.log_density(np.full((1, 3), nan))[0] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_densities_of_partial_rows_add_up_to_one():
+def test_density_of_partial_rows_integrates_to_one():
     x = np.arange(-30, 30, 0.01) + 0.005  # middles of intervals that knots do not cut
     for column, name in product(range(3), ["full", "full and scores", "diagonal and scores"]):
         rows = np.full((len(x), 3), nan)
@@ -358,7 +358,7 @@ def test_bounds_do_not_change_results(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["full", "mixture", "scores"])
-def test_bounds_hold(name, monkeypatch):
+def test_group_bounds_are_upper_bounds(name, monkeypatch):
     draws, X, rows = many(name)
     monkeypatch.setattr(groups_module, "MIN_POINTS_TO_PRUNE", 0)
     monkeypatch.setattr(groups_module, "GROUP_SIZE", 10)
@@ -372,7 +372,7 @@ def test_bounds_hold(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["mixture", "scores"])
-def test_results_are_independent_of_threads_and_pickling(name, monkeypatch):
+def test_ensemble_is_independent_of_threads_and_pickling(name, monkeypatch):
     monkeypatch.setattr(groups_module, "BLOCK_ROWS", 7)
     draws, X, rows = many(name)
     one, two = (Predictor(draws, np.ones(3), X, n_jobs) for n_jobs in (1, 2))
@@ -422,7 +422,7 @@ def fit_table():
 
 
 @pytest.mark.parametrize("name", FITTED)
-def test_cells_of_rows_of_the_fit(name):
+def test_training_cells_match_brute_force(name):
     process, filled = FITTED[name]
     X = fit_table()
     completed = np.where(np.isnan(X), np.random.default_rng(3).normal(size=X.shape), X) if filled else X
@@ -434,7 +434,7 @@ def test_cells_of_rows_of_the_fit(name):
         np.testing.assert_allclose(found.sd[k, missing], sd, rtol=1e-9)
 
 
-def test_categorical_cells_of_rows_of_the_fit():
+def test_categorical_training_cells_match_brute_force():
     X = MIXED_TABLE.copy()
     X[[0, 2], [4, 2]] = nan
     X[1, 3] = nan
@@ -448,7 +448,7 @@ def test_categorical_cells_of_rows_of_the_fit():
     np.testing.assert_allclose([found.mean[1, 0], found.sd[1, 0]], np.ravel(real))
 
 
-def test_fitted_cells_of_draws_are_a_mixture():
+def test_training_cells_are_mixture_over_draws():
     both, parts = ensemble("full")
     rows = np.array([3, 1])
     cells = [part.training_cells(rows) for part in parts]
@@ -459,14 +459,14 @@ def test_fitted_cells_of_draws_are_a_mixture():
     np.testing.assert_allclose(found.sd, np.sqrt(square - mean**2))
 
 
-def test_drawn_tables_are_those_of_the_draws():
+def test_drawn_training_cells_come_from_draws():
     both, _ = ensemble("full")
     drawn = both.draw_training_cells(np.arange(5), 40, np.random.default_rng(0))
     seen = {tuple(table[[1, 3], [0, 2]]) for table in drawn}
     assert seen == {tuple(own[2][[1, 3], [0, 2]]) for own in ENSEMBLES["full"]}
 
 
-def test_remaining_missing_cells_are_drawn():
+def test_remaining_missing_training_cells_are_drawn():
     """1,000 tables: mean and sd of a missing cell are within 5 standard errors of what the other cells say."""
     X = TABLE.copy()
     X[1, 0] = nan
@@ -478,7 +478,7 @@ def test_remaining_missing_cells_are_drawn():
     assert abs((z**2).mean() - 1) < 5 * np.sqrt(2 / 1_000)
 
 
-def test_one_row():
+def test_ensemble_of_one_row():
     """With one row alone, its missing cells are what the equilibrium says of them, given its other cells."""
     alone = ct.Tree([], [0.0])
     X = np.array([[0.5, nan, 1.5]])
@@ -502,7 +502,7 @@ def test_wide_tables_get_fewer_sweeps_and_rows():
         assert time <= 1.01 * posterior_draws.MAX_TIME
 
 
-def test_without_compiled_kernels_chains_are_short(monkeypatch):
+def test_chains_are_short_without_compiled_kernels(monkeypatch):
     matrix = np.random.default_rng(0).normal(size=(178, 13))
     compiled = posterior_draws._plan(*matrix.shape)
     monkeypatch.setattr(posterior_draws, "are_compiled", lambda: False)

@@ -58,7 +58,7 @@ def imputer(holes):
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("share", [0.0, 0.3])
-def test_columns_are_those_of_scikit_learn(share):
+def test_power_transform_matches_scikit_learn(share):
     table = with_holes(heavy(), share)
     model = ct.CoalescentClustering(standardize="power").fit(table)
     peer = PowerTransformer().fit(table)
@@ -79,7 +79,7 @@ def test_power_transform_reduces_tail():
 
 
 @pytest.mark.parametrize("exponent", EXPONENTS)
-def test_there_and_back_and_the_slope_between(exponent):
+def test_power_transform_round_trip_and_slope(exponent):
     power = PowerTransform(exponent, 0.3, 2.0, -4.0, 5.0)
     values = np.array([-1e3, -30.0, -9.0, -2.0, -0.1, 0.3, 0.31, 1.0, 8.0, 20.0, 1e3])  # also beyond low and high
     made = power.apply(values)
@@ -93,7 +93,7 @@ def test_there_and_back_and_the_slope_between(exponent):
 
 
 @pytest.mark.parametrize("exponent", EXPONENTS)
-def test_whatever_is_predicted_has_a_finite_value(exponent):
+def test_decoded_predictions_are_finite(exponent):
     """Within three standard deviations beyond the data it is at most some thousand times as far out as they are."""
     scale = ColumnScale(1.0, 0.5, PowerTransform(exponent, 0.0, 1.0, -10.0, 10.0))
     codes = np.array([-1e150, -1e10, -40.0, 40.0, 1e10, 1e150])
@@ -106,7 +106,7 @@ def test_whatever_is_predicted_has_a_finite_value(exponent):
     assert sd[0] < np.inf == sd[1]
 
 
-def test_moments_are_those_of_the_lognormal_distribution():
+def test_decoded_moments_match_lognormal():
     scale = ColumnScale(2.0, 0.5, PowerTransform(0.0, 0.0, 1.0, 0.1, 50.0))  # log(1 + x) is normal
     mean, sd = scale.decode_moments(np.array([1.0, 4.0]), np.array([0.8, 0.4]))
     logs = [2.5, 4.0], [0.4, 0.2]
@@ -129,7 +129,7 @@ def test_moments_are_those_of_the_lognormal_distribution():
         [*(1e9 + np.arange(20.0))],
     ],
 )
-def test_columns_of_any_size(values):
+def test_power_transform_of_columns_of_any_scale(values):
     values = np.array(values)
     scale, varies = ColumnScale.fit(values, "power")
     assert varies
@@ -145,7 +145,7 @@ def test_columns_of_any_size(values):
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(-1e15, 1e15), min_size=3, max_size=30))
-def test_any_column_goes_there_and_back(values):
+def test_power_transform_round_trip_of_any_column(values):
     values = np.array(values)
     scale, _ = ColumnScale.fit(values, "power")
     codes = scale.encode(values)
@@ -157,7 +157,7 @@ def test_any_column_goes_there_and_back(values):
 
 
 @pytest.mark.parametrize("column", ["mass", "loss", "x"])
-def test_the_density_of_a_cell_integrates_to_one(clustering, holes, column):
+def test_density_with_power_transform_integrates_to_one(clustering, holes, column):
     """By quadrature over the column's own units, in pieces that are even for the model and end where the density jumps."""
     scale = {own.name: own.scale for own in encoded_columns(clustering.encoding_)}[column]
     scores = clustering._model.predictor.ensemble.draws[-1].scores
@@ -171,7 +171,7 @@ def test_the_density_of_a_cell_integrates_to_one(clustering, holes, column):
     assert float(halves @ density @ weights) == pytest.approx(1.0, abs=1e-4)
 
 
-def test_scores_have_the_jacobian(clustering, holes):
+def test_density_includes_power_jacobian(clustering, holes):
     """The density of the transformed row times the slopes of the transform, which are taken by differences."""
     peer = PowerTransformer().fit(holes)
     rows = 1.003 * holes.iloc[:12]  # knots of the normal scores are at the rows of the fit
@@ -184,7 +184,7 @@ def test_scores_have_the_jacobian(clustering, holes):
     assert clustering.score(rows) == pytest.approx(expected.mean(), rel=1e-5)
 
 
-def test_tails_are_told_better_than_without():
+def test_power_transform_raises_density_of_heavy_tails():
     table, new = heavy(80), heavy(80, seed=5)
     plain, power = (ct.CoalescentClustering(standardize=how).fit(table).score(new) for how in (True, "power"))
     assert power > plain + 0.2  # normal scores tell tails too
@@ -193,7 +193,7 @@ def test_tails_are_told_better_than_without():
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 
-def test_cells_are_filled_in_the_units_of_the_table(imputer, holes):
+def test_imputed_cells_are_in_table_units(imputer, holes):
     filled, cells = imputer.transform(holes), imputer.predictive(holes)
     for name in holes.columns:
         missing = holes[name].isna().to_numpy()
@@ -212,7 +212,7 @@ def test_cells_are_filled_in_the_units_of_the_table(imputer, holes):
     assert np.all(filled["mass"][missing] < 3 * holes["mass"].max())
 
 
-def test_draws_have_the_quantiles_of_the_intervals(imputer, holes):
+def test_draws_match_interval_quantiles(imputer, holes):
     draws = np.array([table["mass"] for table in imputer.sample(holes, 30, random_state=0)])
     low, high = imputer.predictive(holes)["mass"].interval(0.9)
     missing = holes["mass"].isna().to_numpy()
@@ -221,7 +221,7 @@ def test_draws_have_the_quantiles_of_the_intervals(imputer, holes):
     np.testing.assert_array_equal(draws[:, ~missing], np.tile(holes["mass"][~missing], (30, 1)))
 
 
-def test_a_report_has_the_values_of_the_table(clustering, holes):
+def test_report_shows_values_in_table_units(clustering, holes):
     pytest.importorskip("jinja2")
     from coaltree.report.build import report_facts
     from coaltree.report.page import page
@@ -234,7 +234,7 @@ def test_a_report_has_the_values_of_the_table(clustering, holes):
     assert "mass" in page(facts)
 
 
-def test_pictures_are_in_the_units_of_the_table(clustering, holes):
+def test_plots_show_values_in_table_units(clustering, holes):
     pytest.importorskip("matplotlib")
     import matplotlib.pyplot as plt
 
@@ -249,7 +249,7 @@ def test_pictures_are_in_the_units_of_the_table(clustering, holes):
 # -- files, commands, refusals -----------------------------------------------------------------------------------------
 
 
-def test_a_file_keeps_the_transform(clustering, imputer, holes, tmp_path):
+def test_model_file_keeps_power_transform(clustering, imputer, holes, tmp_path):
     clustering.save(tmp_path / "a.coaltree")
     again = ct.load_model(tmp_path / "a.coaltree")
     assert again.standardize == "power"
@@ -261,7 +261,7 @@ def test_a_file_keeps_the_transform(clustering, imputer, holes, tmp_path):
 
 
 @pytest.mark.parametrize("part", [{"unit": 0.0}, {"low": 9.0, "high": 9.0}, {"exponent": "x"}])
-def test_a_file_with_a_transform_that_is_none_is_refused(clustering, tmp_path, part):
+def test_invalid_power_transform_in_file_is_rejected(clustering, tmp_path, part):
     clustering.save(tmp_path / "a.coaltree")
     with zipfile.ZipFile(tmp_path / "a.coaltree") as file:
         members = {name: file.read(name) for name in file.namelist()}
@@ -275,7 +275,7 @@ def test_a_file_with_a_transform_that_is_none_is_refused(clustering, tmp_path, p
 
 @pytest.mark.parametrize("value", ["no", "log", None, 1, 0.5])
 @pytest.mark.parametrize("kind", [ct.CoalescentClustering, ct.CoalescentImputer])
-def test_other_values_are_refused(kind, value):
+def test_invalid_standardize_is_rejected(kind, value):
     with pytest.raises(InputError, match=f"standardize is {value!r}; it must be True, False or 'power'"):
         kind(standardize=value).fit([[0.0], [1.0], [2.0]])
 
@@ -285,7 +285,7 @@ def command(tmp_path, monkeypatch, capsys):
     return command_in(tmp_path, monkeypatch, capsys)
 
 
-def test_commands_take_it(command, holes, imputer, tmp_path):
+def test_commands_accept_standardize_power(command, holes, imputer, tmp_path):
     holes.to_csv(tmp_path / "t.csv", index=False)
     code, _, err = command("fit", "t.csv", "-o", "out", "--standardize", "power", "--no-id", "-q")
     assert code == 0, err
@@ -302,7 +302,7 @@ def test_commands_take_it(command, holes, imputer, tmp_path):
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "f.csv"), imputer.transform(holes), rtol=1e-5)
 
 
-def test_incompatible_options_are_rejected(command, holes, tmp_path):
+def test_incompatible_standardize_options_are_rejected(command, holes, tmp_path):
     holes.to_csv(tmp_path / "t.csv", index=False)
     check_sentence(
         command("fit", "t.csv", "-o", "out", "--standardize", "power", "--no-standardize"), "exclude each other"

@@ -121,12 +121,12 @@ def case(request):
 
 
 class TestBruteForce:
-    def test_density(self, case):
+    def test_density_matches_brute_force(self, case):
         predictor, rows, brute = case
         expected = [each.log_density for each in brute]
         np.testing.assert_allclose(predictor.log_density(rows), expected, atol=1.5e-3)
 
-    def test_branch_and_height(self, case):
+    def test_placement_branch_and_height_match_brute_force(self, case):
         predictor, rows, brute = case
         placed = predictor.place(rows, TREE, 2)
         for k, each in enumerate(brute):
@@ -136,7 +136,7 @@ class TestBruteForce:
         np.testing.assert_array_equal(placed.log_density, predictor.log_density(rows))
 
     @pytest.mark.parametrize("level", [0.5, 0.9])
-    def test_interval_of_the_height(self, case, level):
+    def test_height_interval_has_stated_probability(self, case, level):
         predictor, rows, brute = case
         placed = predictor.place(rows, TREE, 0, level)
         for k, each in enumerate(brute):
@@ -144,7 +144,7 @@ class TestBruteForce:
             # along the stretch that a place stands for, the distribution of heights is taken to be linear
             np.testing.assert_allclose(tails, 0.5 * (1 - level), atol=0.05)
 
-    def test_nearest_leaves(self, case):
+    def test_nearest_leaves_match_brute_force(self, case):
         """A row on a branch merges with a leaf where the branch does, or where the row attaches if the leaf is below it."""
         predictor, rows, brute = case
         placed = predictor.place(rows, TREE, 5)
@@ -159,7 +159,7 @@ class TestBruteForce:
             assert np.all(np.diff(placed.nearest_height[k]) >= 0)
             np.testing.assert_array_equal(predictor.place(rows, TREE, 2).nearest[k], placed.nearest[k, :2])
 
-    def test_clusters(self, case):
+    def test_cluster_shares_match_brute_force(self, case):
         """A place counts for the clusters of the leaves below it, in equal parts."""
         predictor, rows, brute = case
         labels = np.array([0, 0, 1, 2, 1])
@@ -174,7 +174,7 @@ def common_height(below, leaves):
 
 @pytest.mark.parametrize("process", [ct.Brownian(1.3), ct.Brownian(1.3, 0.4), ct.OrnsteinUhlenbeck(0.7, 0.5, 2.0, 0.1)])
 @pytest.mark.parametrize("holes", [False, True])
-def test_densities_of_one_real_column_add_up_to_one(process, holes):
+def test_density_of_one_real_column_integrates_to_one(process, holes):
     X = REAL[:, :1].copy()
     X[1 if holes else [], 0] = nan
     x = np.linspace(-60, 60, 60_001)
@@ -185,19 +185,19 @@ def test_densities_of_one_real_column_add_up_to_one(process, holes):
 @pytest.mark.parametrize(
     "process", [ct.Brownian([1.0, 0.5], 0.2), ct.OrnsteinUhlenbeck(0.7, 0.0, 1.0, 0.2), ct.Brownian(FULL, 0.2)]
 )
-def test_densities_of_two_real_columns_add_up_to_one(process):
+def test_density_of_two_real_columns_integrates_to_one(process):
     x = np.linspace(-16, 16, 321)
     rows = np.array(list(product(x, x)))
     total = np.exp(single(REAL, process).log_density(rows)).sum() * (x[1] - x[0]) ** 2
     assert total == pytest.approx(1.0, abs=2e-3)  # what lies further out
 
 
-def test_probabilities_of_all_categorical_rows_add_up_to_one():
+def test_probabilities_of_categorical_rows_sum_to_one():
     rows = np.array(list(product(range(3), range(2))), dtype=float)
     assert np.exp(single(CODES, MUTATION).log_density(rows)).sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_densities_of_mixed_rows_add_up_to_one():
+def test_density_of_mixed_rows_integrates_to_one():
     x = np.linspace(-40, 40, 8001)
     predictor = single(mixed_table(HOLES, CODES), MIXED)
     for column in (1, 3):
@@ -211,7 +211,7 @@ def test_densities_of_mixed_rows_add_up_to_one():
 
 
 @pytest.mark.parametrize("name", ["brownian", "stationary, holes", "categorical", "mixed"])
-def test_a_sample_of_trees_is_a_mixture(name):
+def test_predictor_of_sample_is_mixture(name):
     X, process, rows = CASES[name]
     rows = np.array(rows)
     weights = np.array([0.5, 3.0, 0.0, 1.5])  # the first and the last are the same tree
@@ -228,7 +228,7 @@ def test_a_sample_of_trees_is_a_mixture(name):
     np.testing.assert_allclose(found.sd**2 + found.mean**2, shares * squares[0] + (1 - shares) * squares[1])
 
 
-def test_places_in_a_sample_count_for_the_same_clade():
+def test_placements_in_sample_are_joined_by_clade():
     X, process, rows = CASES["brownian, noise, holes"]
     rows = np.array(rows)[:1]
     both = Predictor.from_trees([TREE, OTHER], np.array([0.4, 0.6]), X, process)
@@ -251,7 +251,7 @@ def test_places_in_a_sample_count_for_the_same_clade():
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "full" not in name])
-def test_empty_row_attaches_according_to_prior(name):
+def test_empty_row_attaches_by_prior(name):
     X, process, _ = CASES[name]
     predictor = single(X, process)
     empty = np.full((1, X.shape[1]), nan)
@@ -277,7 +277,7 @@ def test_empty_column_is_ignored():
     assert found[0] == pytest.approx(found[1], abs=1e-12)
 
 
-def test_one_leaf():
+def test_predictor_of_one_leaf():
     """A new leaf beside one other: the difference is N(0, 2 h) with h exponential."""
     alone = ct.Tree([], [0.0])
     predictor = single([[1.0]], ct.Brownian(1.0, 0.5), alone)
@@ -291,7 +291,7 @@ def test_one_leaf():
     assert predictor.training_cells(np.array([0])).sd[0, 0] > 0
 
 
-def test_finite_densities_of_extreme_rows():
+def test_densities_of_extreme_rows_are_finite():
     for process in (ct.Brownian(), ct.Brownian(1.0, 0.1), ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, 0.1)):
         predictor = single(REAL, process)
         rows = np.array([[1e8, 0.0], [1e150, -1e150], [0.0, 0.0]])
@@ -327,7 +327,7 @@ def answers(predictor, rows, tree):
     ]
 
 
-def test_results_are_independent_of_threads(many):
+def test_predictor_is_independent_of_threads(many):
     tree, X, rows = many
     one, two = (single(X, MIXED, tree, n_jobs) for n_jobs in (1, 2))
     for a, b in zip(answers(one, rows, tree), answers(two, rows, tree), strict=True):
@@ -345,7 +345,7 @@ def test_result_of_row_is_independent_of_other_rows(many):
             np.testing.assert_allclose(a, b[some], rtol=1e-9)
 
 
-def test_results_are_independent_of_blocks(many, monkeypatch):
+def test_predictor_is_independent_of_blocks(many, monkeypatch):
     tree, X, rows = many
     whole = answers(single(X, MIXED, tree), rows, tree)
     monkeypatch.setattr(groups_module, "MAX_BLOCK_NUMBERS", 10_000)
@@ -363,7 +363,7 @@ def test_pickled_predictor_gives_equal_results(many):
         np.testing.assert_array_equal(a, b)
 
 
-def test_thousands_of_rows_against_a_thousand_leaves():
+def test_predictor_needs_little_memory_for_many_rows():
     rng = np.random.default_rng(0)
     tree = ct.simulate_tree(1000, rng)
     process = ct.Brownian(1.0, 0.1)
@@ -388,7 +388,7 @@ def test_thousands_of_rows_against_a_thousand_leaves():
 
 
 @pytest.mark.parametrize(("name", "asked"), [("stationary, holes", [1, 4]), ("mixed", [1, 3])])
-def test_cells_of_rows_of_the_fit_on_one_tree(name, asked):
+def test_training_cells_on_one_tree_match_brute_force(name, asked):
     """Each row with holes is taken off the tree and placed anew, over all places by their posterior."""
     X, process, _ = CASES[name]
     predictor = single(X, process)
@@ -406,7 +406,7 @@ def test_cells_of_rows_of_the_fit_on_one_tree(name, asked):
         )
 
 
-def test_rows_of_the_fit_in_any_order():
+def test_training_cells_are_independent_of_row_order():
     X, process, _ = CASES["mixed"]
     predictor = single(X, process)
     holed = np.flatnonzero(np.isnan(X).any(axis=1))
@@ -417,7 +417,7 @@ def test_rows_of_the_fit_in_any_order():
         np.testing.assert_allclose(getattr(some, name), getattr(whole, name)[order], rtol=1e-12)
 
 
-def test_groups_of_rows_are_left_out_together(many):
+def test_training_rows_are_left_out_in_groups(many):
     """More rows with holes than there are groups; neighbours go into different ones, and no row is left out."""
     tree, X, _ = many
     rows = np.flatnonzero(np.isnan(X).any(axis=1))
@@ -432,7 +432,7 @@ def test_groups_of_rows_are_left_out_together(many):
 
 
 @pytest.mark.parametrize("name", ["brownian, noise, holes", "categorical", "mixed"])
-def test_cells_of_rows_of_the_fit_in_a_sample(name):
+def test_training_cells_of_sample_are_mixture(name):
     """Over several trees: the mixture of what each says by itself, for their weights know of the rows already."""
     X, process, _ = CASES[name]
     rows = np.array([4, 1, 3])
@@ -445,7 +445,7 @@ def test_cells_of_rows_of_the_fit_in_a_sample(name):
     np.testing.assert_allclose(found.probability, 0.25 * parts[0].probability + 0.75 * parts[1].probability)
 
 
-def test_rows_with_correlated_columns_are_reattached_to_fewer_draws(monkeypatch):
+def test_correlated_training_rows_use_fewer_draws(monkeypatch):
     monkeypatch.setattr(predictor_module, "MAX_REATTACHMENT_WORK", 300)
     sites = ct.Multinomial(np.ones(4), [[0.4, 0.6]] * 4)
     numbers = ct.OrnsteinUhlenbeck(0.4, np.zeros(4), np.eye(4) + 0.2, np.eye(4))

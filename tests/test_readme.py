@@ -56,14 +56,14 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_the_first_command(folder):
+def test_readme_first_command_runs(folder):
     printed = (folder / "printed.txt").read_text().splitlines()
     assert COMMANDS[0].transcript in (None, tuple(printed))
     assert printed
 
 
 @pytest.mark.parametrize("command", marked(COMMANDS[1:], is_sampling), ids=lambda command: command.line[:40])
-def test_shell_commands(command, folder, monkeypatch, capsys):
+def test_readme_shell_commands_run(command, folder, monkeypatch, capsys):
     assert run_command(command, folder, monkeypatch, capsys)
 
 
@@ -83,7 +83,7 @@ def samples_trees(block):
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("block", marked(PYTHON[1:], samples_trees), ids=lambda block: block.split("\n")[0][:40])
-def test_python_code(block, names, folder, monkeypatch, request):
+def test_readme_python_code_runs(block, names, folder, monkeypatch, request):
     if "ct.datasets" in block:
         request.getfixturevalue("published_data")
     monkeypatch.chdir(folder)
@@ -95,7 +95,7 @@ def test_python_code(block, names, folder, monkeypatch, request):
     assert all(own[node.id] is not None for node in stored)
 
 
-def test_shell_and_python_agree(names, folder):
+def test_readme_shell_and_python_agree(names, folder):
     """The first command and the first block are about the same table."""
     found = ct.load_model(folder / "results" / "model.coaltree")
     assert names["model"].labels_.tolist() == found.labels_.tolist()
@@ -122,11 +122,11 @@ def test_continuous_integration_runs_the_test_command():
     assert (ROOT / ".ci" / "run").read_text().strip().endswith(tests[0])
 
 
-def test_one_command_runs_the_demo():
+def test_readme_has_one_demo_command():
     assert len([command for command in installations() if command.endswith("coaltree demo")]) == 1
 
 
-def test_pictures_are_made_by_the_script():
+def test_readme_pictures_are_made_by_script():
     pictures = re.findall(r"!\[[^]]*\]\(docs/images/([^)]+)\)", README)
     assert pictures
     script = (ROOT / "docs" / "make_figures.py").read_text()
@@ -136,6 +136,6 @@ def test_pictures_are_made_by_the_script():
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_links_are_valid(page):
+def test_readme_links_are_valid(page):
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / page).read_text()):
         assert (ROOT / target).exists(), target

@@ -81,7 +81,7 @@ def test_refined_tree_is_local_maximum(seed):
     assert tried > 1000
 
 
-def test_the_greedy_tree_gets_better_and_the_result_is_the_same_every_time():
+def test_refine_improves_greedy_tree_reproducibly():
     X = table(60)
     found = ct.greedy(X, PROCESS)
     passes = []
@@ -94,7 +94,7 @@ def test_the_greedy_tree_gets_better_and_the_result_is_the_same_every_time():
     assert again.log_joint == pytest.approx(better.log_joint, abs=1e-4)
 
 
-def test_optimal_tree_is_unchanged():
+def test_refine_keeps_optimal_tree():
     one = ct.Tree(np.zeros((0, 2), dtype=int), [0.0])
     assert ct.refine(one, [[1.0]], PROCESS).tree == one
     X = [[0.0, 1.0], [3.0, 1.0]]
@@ -102,7 +102,7 @@ def test_optimal_tree_is_unchanged():
     assert ct.refine(two, X, ct.Brownian()).tree.heights[-1] == pytest.approx(two.heights[-1], rel=1e-3)
 
 
-def test_equal_rows():
+def test_refine_of_equal_rows():
     X = np.repeat(table(4), 5, axis=0)
     found = ct.greedy(X, PROCESS)
     better = ct.refine(found.tree, X, PROCESS)
@@ -110,11 +110,11 @@ def test_equal_rows():
     assert np.all(np.diff(better.tree.merge_heights) >= 0)
 
 
-def test_names_stay():
+def test_refine_keeps_leaf_names():
     tree = ct.simulate_tree(5, 0, leaf_names=list("vwxyz"))
     assert ct.refine(tree, table(5), PROCESS).tree.leaf_names == tuple("vwxyz")
 
 
-def test_wrong_shapes_have_clear_message():
+def test_refine_rejects_wrong_shapes():
     with refused("X 4 rows tree 5 leaves"):
         ct.refine(ct.simulate_tree(5, 0), table(4), PROCESS)

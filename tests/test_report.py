@@ -54,7 +54,7 @@ def shown(facts):
 # -- the file ----------------------------------------------------------------------------------------
 
 
-def test_the_same_model_makes_the_same_file(model, frame, tmp_path):
+def test_report_is_reproducible(model, frame, tmp_path):
     model.report(tmp_path / "a.html")
     model.report(str(tmp_path / "b.html"))
     model.save(tmp_path / "model.coaltree")
@@ -72,7 +72,7 @@ def test_report_makes_no_requests(shown):
     assert shown.tags.count("link") == 1
 
 
-def test_only_the_scripts_of_the_report_may_run(shown, facts):
+def test_content_security_policy_allows_own_scripts_only(shown, facts):
     """The policy comes before the first script and has the hash of each, computed here by the definition."""
     raw = page(facts)
     policy = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', raw)
@@ -87,7 +87,7 @@ def test_only_the_scripts_of_the_report_may_run(shown, facts):
     assert not [name for name in shown.attributes if name.startswith("on")]
 
 
-def test_hostile_names_everywhere_are_text():
+def test_hostile_names_are_escaped_everywhere():
     """Rows, columns, categories, the title: whatever is written by others stays text."""
     rng = np.random.default_rng(2)
     n = 21
@@ -104,7 +104,7 @@ def test_hostile_names_everywhere_are_text():
     assert shown.data["names"] == rows
 
 
-def test_names_are_text_and_nothing_else(facts, shown, frame):
+def test_names_are_escaped_as_text(facts, shown, frame):
     raw = page(facts)
     for name in HOSTILE:
         assert " ".join(name.split()) in shown.text
@@ -115,12 +115,12 @@ def test_names_are_text_and_nothing_else(facts, shown, frame):
     assert [column["name"] for column in shown.data["columns"]] == ["mass", "length", "<i>years</i>", "cover", "flies"]
 
 
-def test_json_cannot_end_its_element():
+def test_embedded_json_cannot_end_element():
     text = embedded_json(["</script><!--", "a & b", "\u2028\u2029", "\ud800"])
     assert not {"<", ">", "&", "\u2028", "\u2029", "\ud800"} & set(text)
 
 
-def test_titles(model, facts, shown):
+def test_report_titles(model, facts, shown):
     assert "<h1>Animals</h1>" in page(facts)
     assert "<h1>A table of 36 rows</h1>" in report_page(model._model)
     assert "<h1>a &lt; b</h1>" in report_page(model._model, "a < b")
@@ -130,7 +130,7 @@ def test_titles(model, facts, shown):
 # -- the picture -----------------------------------------------------------------------------------
 
 
-def test_the_picture_has_the_tree_and_the_table(model, frame, shown):
+def test_report_data_have_tree_and_table(model, frame, shown):
     data, tree = shown.data, model.tree_
     assert data["children"] == tree.children.ravel().tolist()
     assert data["heights"] == pytest.approx(tree.heights.tolist(), rel=1e-5)
@@ -147,12 +147,12 @@ def test_the_picture_has_the_tree_and_the_table(model, frame, shown):
             assert found == [None if pd.isna(value) else value for value in own]
 
 
-def test_values_are_those_of_the_table_to_the_last_digit(frame, shown):
+def test_report_values_keep_all_digits(frame, shown):
     years = next(column for column in shown.data["columns"] if column["name"] == "<i>years</i>")
     assert years["values"] == [None if pd.isna(value) else value for value in frame["<i>years</i>"]]
 
 
-def test_missing_cells_are_filled_as_the_imputer_fills_them(model, frame, shown, tmp_path):
+def test_report_fills_missing_cells_like_imputer(model, frame, shown, tmp_path):
     model.save(tmp_path / "model.coaltree")
     known = to_imputer(read_model_record(tmp_path / "model.coaltree"), "the model").predictive(frame)
     for column in shown.data["columns"]:
@@ -167,7 +167,7 @@ def test_missing_cells_are_filled_as_the_imputer_fills_them(model, frame, shown,
                 assert expected[1] == pytest.approx(own.probability[row].max(), rel=0.01)
 
 
-def test_differences_between_clades(model, frame, shown):
+def test_report_shows_differences_between_clades(model, frame, shown):
     data, tree = shown.data, model.tree_
     columns = data["columns"]
     for node in range(tree.n_leaves, tree.n_nodes - 1):
@@ -197,7 +197,7 @@ def test_differences_between_clades(model, frame, shown):
 # -- clusters ----------------------------------------------------------------------------------------
 
 
-def test_effects_of_clusters_are_those_of_pandas(model, frame, shown):
+def test_report_cluster_effects_match_pandas(model, frame, shown):
     tables = shown.tables_headed("Column", "Here", "Others")
     assert len(tables) == 3
     for cluster, rows in enumerate(tables):
@@ -222,7 +222,7 @@ def test_effects_of_clusters_are_those_of_pandas(model, frame, shown):
         assert min(sizes) >= 0.2
 
 
-def test_cluster_strength(model):
+def test_report_shows_cluster_cohesion(model):
     """Of samples of trees; clusters of one tree are told by heights."""
     shown = Page(page(replace(report_facts(model._model), sample=SampleFacts(1, 1, 1.0, 0.0, None, None))))
     tree, ratios = model.tree_, model.log_ratios_
@@ -258,13 +258,13 @@ def strength_of(log_odds, log_ratio):
         (1e300, "very strong million", "none million"),
     ],
 )
-def test_descriptions_of_strength(factor, together, apart):
+def test_cohesion_is_described_in_words(factor, together, apart):
     check_named(describe_cohesion(math.log(factor)), together)
     check_named(describe_separation(math.log(factor)), apart)
     assert ("very" in describe_cohesion(math.log(factor))) == ("very" in together)
 
 
-def test_means_of_very_different_size_have_their_own_digits():
+def test_means_of_different_size_keep_significant_digits():
     table = pd.DataFrame({"x": [4.61, 4.7, 4.67, 4.66, 1e6, 1e6 + 3], "y": [0.0, 0.1, 0.2, 0.1, 9.0, 9.2]})
     shown = report_of(table, n_clusters=2)
     rows = [row for own in shown.tables_headed("Column", "Here", "Others") for row in own if row[0] == "x"]
@@ -272,7 +272,7 @@ def test_means_of_very_different_size_have_their_own_digits():
     assert {entry[1] for own in shown.data["apart"] if own for entry in own if entry[0] == 0} >= {4.66}
 
 
-def test_a_category_with_a_long_name_is_shortened():
+def test_long_category_names_are_shortened():
     long = "<b>" + "x" * 150 + " the end"
     cover = [long, "b", "b", "a", "a", long] * 4
     raw = report_page(ct.CoalescentClustering().fit(pd.DataFrame({"c": cover, "d": list("uvuvvv") * 4}))._model)
@@ -292,7 +292,7 @@ def words_of(log_ratio):
     return f"{one} them {times} times better than {two}"
 
 
-def test_members_are_named(model, frame, shown):
+def test_report_names_cluster_members(model, frame, shown):
     for cluster in range(3):
         assert f"Cluster {cluster} {np.sum(model.labels_ == cluster)} rows" in shown.text
 
@@ -305,7 +305,7 @@ def report_of(table, **parameters):
     return Page(report_page(model._model))
 
 
-def test_one_row():
+def test_report_of_one_row():
     shown = report_of(pd.DataFrame({"x": [1.0], "c": ["u"]}, index=["alone"]))
     assert "1 row, 2 columns" in shown.text
     assert "too few to cluster" in shown.text
@@ -314,7 +314,7 @@ def test_one_row():
     assert not {"#tree", "#clusters", "#parameters", "#checks"} & set(shown.links)
 
 
-def test_two_rows():
+def test_report_of_two_rows():
     shown = report_of(pd.DataFrame({"x": [1.0, 2.0]}, index=["a", "b"]))
     assert "2 rows, 1 column" in shown.text
     assert shown.data["children"] == [0, 1]
@@ -323,20 +323,20 @@ def test_two_rows():
     assert shown.tables == []
 
 
-def test_uninformative_columns(frame):
+def test_report_lists_unused_columns(frame):
     table = frame[["mass", "cover"]].assign(empty=np.nan, same="earth", seven=7.0)
     shown = report_of(table)
     assert "2 columns and 3 not used, 3 missing cells in the columns in use." in shown.text
     assert "Not used, because all observed cells are the same or none is observed: empty, same, seven." in shown.text
 
 
-def test_identical_rows():
+def test_report_of_identical_rows():
     shown = report_of(pd.DataFrame({"x": [1.0, 1.0, 1.0]}))
     assert shown.data["columns"] == []
     assert "No column has two different values, so there is nothing to fit." in shown.text
 
 
-def test_numbers_of_extreme_size(frame):
+def test_report_of_numbers_of_extreme_size(frame):
     rng = np.random.default_rng(0)
     table = frame[["cover"]].assign(
         huge=rng.choice([-1e300, 1e300], len(frame)),
@@ -351,21 +351,21 @@ def test_numbers_of_extreme_size(frame):
     assert tiny["values"][0] == pytest.approx(table["tiny"].iloc[0], rel=1e-4, abs=0)
 
 
-def test_a_row_without_any_cell(frame):
+def test_report_with_empty_row(frame):
     table = frame[["mass", "cover"]].copy()
     table.iloc[5] = None
     data = report_of(table).data
     assert 5 in [row for row, *_ in data["columns"][0]["expected"]]
 
 
-def test_categories_alone(frame):
+def test_report_of_categorical_table(frame):
     shown = report_of(frame[["cover", "flies"]])
     assert [column["name"] for column in shown.data["columns"]] == ["cover", "flies"]
     assert shown.tables_headed("Column", "Half height", "Signal", "Long-run shares")
     assert not shown.tables_headed("Column", "Mean")
 
 
-def test_numbers_alone(frame):
+def test_report_of_real_table(frame):
     complete = frame[["mass", "length"]].dropna()
     shown = report_of(complete)
     assert not shown.tables_headed("Column", "Half height", "Signal", "Long-run shares")
@@ -375,12 +375,12 @@ def test_numbers_alone(frame):
     assert "half height" not in brownian.text
 
 
-def test_cells_are_hidden_under_a_full_covariance(frame):
+def test_report_with_full_covariance_hides_cells(frame):
     shown = report_of(frame[["mass", "length"]].dropna(), covariance="full")
     assert "was hidden in turn" in shown.text
 
 
-def test_parameters_are_in_units(model, frame, shown):
+def test_report_parameters_have_column_units(model, frame, shown):
     rows = {row[0]: row[1:] for row in shown.tables_headed("Column", "Mean")[0]}
     own = model.prediction_parameters_["mass"]
     assert number(rows["mass"][0]) == pytest.approx(own["mean"], abs=0.06 * own["sd"])
@@ -412,7 +412,7 @@ def test_shared_parameters_are_listed_once(frame):
     assert [float(text) for text in half] == [pytest.approx(math.log(2) / 2 / parameters["mass"]["rate"], rel=0.01)]
 
 
-def test_thousands_of_leaves_are_collapsed():
+def test_report_collapses_thousands_of_leaves():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2500, 2)) + 8 * rng.integers(0, 3, (2500, 1))
     model = ct.CoalescentClustering(n_clusters=3, real_process="brownian").fit(X)
@@ -433,7 +433,7 @@ def test_thousands_of_leaves_are_collapsed():
     assert f"and {np.bincount(model.labels_)[0] - 300:,} more" in shown.text
 
 
-def test_a_deep_caterpillar(facts):
+def test_report_of_deep_caterpillar(facts):
     n = 1500
     children = [[0, 1], *([n + k, k + 2] for k in range(n - 2))]
     tree = ct.Tree(children, np.concatenate([np.zeros(n), np.arange(1.0, n)]))
@@ -441,7 +441,7 @@ def test_a_deep_caterpillar(facts):
     assert len(picture_data(nothing)["children"]) == 2 * (n - 1)
 
 
-def test_dates_are_dates(frame, tmp_path):
+def test_report_shows_dates(frame, tmp_path):
     table = frame[["mass", "cover"]].copy()
     days = pd.Timestamp("2020-02-27") + pd.to_timedelta(
         np.arange(len(table)) % 3 * 40 + np.arange(len(table)), unit="D"
@@ -474,7 +474,7 @@ def test_dates_are_dates(frame, tmp_path):
     assert report_page(ct.load_model(tmp_path / "model.coaltree")._model) == report_page(model._model)
 
 
-def test_long_names_are_shortened_and_told_whole(frame):
+def test_report_shortens_long_names_with_full_title(frame):
     table = frame[["mass", "cover"]].set_axis([f"the very long name of one of the rows, number {i}" for i in range(36)])
     raw = report_page(ct.CoalescentClustering().fit(table)._model)
     row = Page(raw).tables_headed("Row", "Column", "Value")[0][0][0]
@@ -493,7 +493,7 @@ def test_report_requires_fitted_model(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_unwritable_report(model, tmp_path):
+def test_unwritable_report_is_reported(model, tmp_path):
     with refused("written folder"):
         model.report(tmp_path)
     with refused("written file directory"):
@@ -518,12 +518,12 @@ def command(model, tmp_path, monkeypatch, capsys):
     return command_in(tmp_path, monkeypatch, capsys)
 
 
-def test_report_of_a_file(command, model, tmp_path):
+def test_report_command_matches_python(command, model, tmp_path):
     assert command("report", "model.coaltree", "-o", "report.html", "--title", "Animals", "-q") == (0, "", "")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == report_page(model._model, "Animals")
 
 
-def test_rejected_reports(command, frame, tmp_path):
+def test_report_command_rejects_invalid_models(command, frame, tmp_path):
     ct.CoalescentImputer().fit(frame).save(tmp_path / "imputer.coaltree")
     before = contents(tmp_path)
     check_sentence(
@@ -535,7 +535,7 @@ def test_rejected_reports(command, frame, tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_fit_with_a_report(command, frame, tmp_path, monkeypatch):
+def test_fit_report_option_writes_report(command, frame, tmp_path, monkeypatch):
     frame.to_csv(tmp_path / "t.csv", index_label="name")
     code, out, err = command("fit", "t.csv", "-o", "out", "--report")
     assert code == 0, err
@@ -554,7 +554,7 @@ def test_fit_with_a_report(command, frame, tmp_path, monkeypatch):
 # -- fits without any fitting, and rows in no cluster ---------------------------------------------------
 
 
-def test_the_tree_of_the_default_has_parameters_of_its_own(frame):
+def test_report_of_default_tree_shows_merge_heights(frame):
     model = ct.CoalescentClustering(n_clusters=3).fit(frame)
     shown = Page(page(report_facts(model._model)))
     assert "Which parameters were used?" in shown.text
@@ -572,7 +572,7 @@ def test_the_tree_of_the_default_has_parameters_of_its_own(frame):
             assert f"Its rows merge at height {low} or below; it merges with the next rows at {high}." in shown.text
 
 
-def test_outliers_are_no_cluster(frame):
+def test_report_lists_outliers_apart_from_clusters(frame):
     table = frame.copy()
     table.loc["row 8", ["mass", "length"]] = [-200.0, 60.0]  # before the first rows of some other clusters
     model = ct.CoalescentClustering(resolution=0.6, min_cluster_size=3, assign_outliers=False).fit(table)

@@ -187,7 +187,7 @@ def test_report_opens_without_console_messages(opened):
     assert rows_of_heatmaps(page) == [N, N]
 
 
-def test_content_security_policy(browser, folder):
+def test_injected_scripts_do_not_run(browser, folder):
     """Scripts, event handlers and pictures that somebody writes into a report neither run nor load anything."""
     context = browser.new_context()
     requests = []
@@ -223,7 +223,7 @@ def test_names_are_shown_as_text(opened):
 
 
 @pytest.mark.parametrize("wanted", ["row 20", "ROW 20", HOSTILE[1]])
-def test_a_row_is_found(opened, wanted):
+def test_search_finds_row(opened, wanted):
     page = opened()
     page.fill("#leaf", wanted)
     page.press("#leaf", "Enter")
@@ -244,7 +244,7 @@ def test_a_row_is_found(opened, wanted):
     )
 
 
-def test_unknown_row(opened):
+def test_search_reports_unknown_row(opened):
     page = opened()
     page.fill("#leaf", "unicorn")
     page.click("#search button")
@@ -252,7 +252,7 @@ def test_unknown_row(opened):
     wait_for_status(page, "unicorn")
 
 
-def test_finding_unfolds_and_zooms(opened):
+def test_search_expands_and_zooms(opened):
     page = opened()
     page.click("#fold")
     wait_for_tips(page, "=== 3")
@@ -297,7 +297,7 @@ def test_keyboard_toggles_clade(opened):
     wait_until(page, f"Math.abs({span} - {N + 0.4}) < 1e-9")
 
 
-def test_tab_order(opened):
+def test_tab_key_visits_controls_in_order(opened):
     page = opened("table.html")
     reached = []
     for _ in range(20):
@@ -309,7 +309,7 @@ def test_tab_order(opened):
     assert [name for name in reached if name in wanted] == wanted
 
 
-def test_hover_text_of_merge(opened):
+def test_hover_shows_merge(opened):
     page = opened()
     see(page, merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)"))
     x, y, _ = merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)")
@@ -323,7 +323,7 @@ def test_hover_text_of_merge(opened):
     assert "elsewhere" in text
 
 
-def test_hover_text_of_cells(opened):
+def test_hover_shows_cells(opened):
     page = opened()
     place = """([row, axis]) => {
         const picture = document.getElementById('picture'), layout = picture._fullLayout, box = picture.getBoundingClientRect();
@@ -351,7 +351,7 @@ def test_hover_text_of_cells(opened):
             assert text.endswith(f"{column}: {value if column == 'cover' else f'{value:.6g}'}")
 
 
-def test_dark_light_and_print(opened):
+def test_themes_and_print_have_right_colours(opened):
     def paper():
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
@@ -374,21 +374,21 @@ def test_dark_light_and_print(opened):
 
 
 @pytest.mark.parametrize("name", ["table.html", "many.html", "one.html"])
-def test_narrow_screen(opened, name):
+def test_report_fits_narrow_screen(opened, name):
     page = opened(name, viewport={"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.set_viewport_size({"width": 320, "height": 800})
     wait_until(page, "document.documentElement.scrollWidth <= 320")
 
 
-def test_window_resize(opened):
+def test_report_follows_window_resize(opened):
     page = opened()
     page.set_viewport_size({"width": 500, "height": 800})
     wait_until(page, "document.querySelector('#picture .main-svg').getBoundingClientRect().width < 500")
     assert page.evaluate("document.documentElement.scrollWidth") <= 500
 
 
-def test_many_leaves(opened):
+def test_many_leaves_are_collapsed_and_expandable(opened):
     page = opened("many.html")
     assert tips(page) == 50
     assert branches(page) == 98
@@ -404,7 +404,7 @@ def test_many_leaves(opened):
     assert f"clade of {sizes[0]:,} leaves" in page.inner_text("#status")
 
 
-def test_unexpandable_clades_have_message(opened):
+def test_unexpandable_clades_show_message(opened):
     page = opened("many.html")
     page.click("#unfold")
     assert tips(page) == 50
@@ -419,7 +419,7 @@ def test_unexpandable_clades_have_message(opened):
     assert page.inner_text("#status") == ""
 
 
-def test_the_mode_bar_covers_no_column_names(opened):
+def test_mode_bar_does_not_cover_column_names(opened):
     page = opened()
     page.hover("#picture")
     boxes = page.evaluate(
@@ -432,7 +432,7 @@ def test_the_mode_bar_covers_no_column_names(opened):
     assert len(boxes) == 6
 
 
-def test_a_category_has_one_colour(opened):
+def test_categories_have_one_colour_across_columns(opened):
     page = opened("shared.html")
     shown = page.evaluate("[...document.querySelectorAll('#legend .key')].map(k => k.innerText.split(/\\n/))")
     assert ["flies, swims", "no", "yes"] in shown
@@ -450,7 +450,7 @@ def test_a_category_has_one_colour(opened):
     assert len(set.union(*shades.values())) == 3
 
 
-def test_support_is_written_at_branches(opened):
+def test_support_is_drawn_at_branches(opened):
     page = opened("sampled.html")
     found = page.evaluate(
         """(() => { const t = document.getElementById('picture').data.find(t => t.meta === 'support');
@@ -474,7 +474,7 @@ def test_support_is_written_at_branches(opened):
             assert right <= other[0] + 1 or left >= other[1] - 1 or bottom <= other[2] + 4 or top >= other[3] - 4
 
 
-def test_one_row(opened):
+def test_page_of_one_row(opened):
     page = opened("one.html")
     visible = page.locator("button:visible, input:visible, main svg:visible")
     assert visible.evaluate_all("found => found.map((own) => own.id)") == ["theme"]

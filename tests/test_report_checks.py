@@ -54,7 +54,7 @@ def facts(model):
 # -- checks ------------------------------------------------------------------------------------------
 
 
-def test_rows_are_left_out_one_at_a_time(model):
+def test_rows_are_held_out_one_at_a_time(model):
     X, process = model._model.predictor.X, model.process_
     found = leave_out(model.tree_, Predictor.from_trees([model.tree_], np.ones(1), X, process), 3)
     assert (found.rows_at_once, found.cells_at_once) == (1, 1)
@@ -81,7 +81,7 @@ def test_rows_are_left_out_one_at_a_time(model):
                 assert found.cells.probability[row, own] == pytest.approx(cells.probability[0, own], rel=1e-9)
 
 
-def test_an_odd_row_and_an_odd_cell_are_found(frame, monkeypatch):
+def test_odd_row_and_odd_cell_are_reported(frame, monkeypatch):
     chains = {"DRAWS_PER_CHAIN": 25, "MIN_SWEEPS": 80, "MAX_SWEEPS": 80, "N_TREE_SWEEPS": 10, "N_CELL_DRAWS": 10}
     for name, value in chains.items():  # to tell what is odd
         monkeypatch.setattr(posterior_draws, name, value)
@@ -106,7 +106,7 @@ def test_an_odd_row_and_an_odd_cell_are_found(frame, monkeypatch):
     assert verdict(facts, "outliers").state == "look"
 
 
-def test_tails_are_probabilities_of_something_at_least_as_odd(facts):
+def test_cell_tails_are_tail_probabilities(facts):
     from scipy.stats import norm
 
     cells = odd_cells(facts.columns, facts.held_out, 1000).cells
@@ -126,7 +126,7 @@ def test_tails_are_probabilities_of_something_at_least_as_odd(facts):
         assert cell.log_tail == pytest.approx(math.log(tail), abs=1e-6)
 
 
-def test_description_of_search(facts):
+def test_search_verdict(facts):
     found = verdict(facts, "searched")
     assert (found.state, "Every pair" in found.answer) == ("good", True)
     near = verdict(replace(facts, search="neighbors", neighbor_recall=0.97), "searched")
@@ -135,19 +135,19 @@ def test_description_of_search(facts):
     assert verdict(replace(facts, search="neighbors", neighbor_recall=0.5), "searched").state == "look"
 
 
-def test_description_of_parameters(facts):
+def test_parameter_verdict(facts):
     assert "fixed parameters" in verdict(facts, "parameters").answer
     assert "sampled together" in verdict(replace(facts, draws_parameters=True), "parameters").answer
 
 
-def test_warnings_are_one_list(facts):
+def test_report_lists_warnings_once(facts):
     text = page(replace(facts, remarks=("The first.", "The <b>second</b>.")))
     assert text.count("What was noticed") == 1
     assert "<ul><li>The first.</li><li>The &lt;b&gt;second&lt;/b&gt;.</li></ul>" in text
     assert "What was noticed" not in page(replace(facts, remarks=()))
 
 
-def test_description_of_held_out_rows(facts):
+def test_held_out_rows_are_described(facts):
     assert not re.search(r"\d", describe_held_out(facts))  # every row and every cell, one at a time
     some = replace(
         facts.held_out,
@@ -182,7 +182,7 @@ def test_chance_alone_makes_few_outliers():
         assert n_found < 21, (n, n_columns, n_found)
 
 
-def test_outliers_are_counted_beyond_those_that_are_shown(facts):
+def test_outlier_count_includes_rows_not_shown(facts):
     scores = np.concatenate([np.linspace(-1, 1, 70), np.full(30, -500.0)])
     rows = np.arange(100)
     column = RealFacts("x", np.zeros(100), *np.zeros((4, 0)))
@@ -208,7 +208,7 @@ def test_outliers_are_counted_beyond_those_that_are_shown(facts):
         ([1e-7, 0.0005], 1000, "look"),  # no more than by chance, but one is odder than chance makes them
     ],
 )
-def test_the_verdict_on_cells_agrees_with_what_is_listed(facts, tails, n_cells, state):
+def test_cell_verdict_agrees_with_list(facts, tails, n_cells, state):
     shown = [OddCell(0, "mass", "1", "2", math.log(tail)) for tail in tails]
     cells = OddCells(shown, len(shown), n_cells)
     found = next(own for own in verdicts(facts, OddRows([], 0, 6.0), cells) if "cells" in own.question)
@@ -217,7 +217,7 @@ def test_the_verdict_on_cells_agrees_with_what_is_listed(facts, tails, n_cells, 
     assert ("The oddest is beyond" in found.answer) == (1e-7 in tails)
 
 
-def test_the_verdict_on_rows_says_how_many_were_looked_at(facts):
+def test_row_verdict_states_number_of_rows(facts):
     found = verdict(facts, "outliers")
     n_outliers = odd_rows(facts.columns, facts.held_out).n_outliers
     assert (found.state == "good") == (n_outliers == 0)
@@ -241,7 +241,7 @@ def test_all_rows_of_large_table_are_checked():
     assert f"Of {20 * facts.held_out.evenly.sum():,} observed cells of " in verdict(facts, "cells").answer
 
 
-def test_merges_at_height_0(facts):
+def test_zero_height_verdict(facts):
     assert not [own for own in verdicts(facts, *odd(facts)) if "fine" in own.question]
     heights = np.concatenate([np.zeros(36 + 30), np.arange(1.0, 6.0)])
     flat = ct.Tree([[0, 1], *([36 + k, k + 2] for k in range(34))], heights)
@@ -262,7 +262,7 @@ def sampled():
     return ct.CoalescentClustering(inference="smc", n_particles=40, random_state=0).fit(X)
 
 
-def test_support(sampled):
+def test_support_view_matches_sample(sampled):
     facts = report_facts(sampled._model)
     view, support = support_view(facts), sampled.tree_.support[:-1]
     assert sum(count for _, count, _ in view.bins) == len(support)
@@ -278,7 +278,7 @@ def test_support(sampled):
     assert shares[12:-1] == pytest.approx(support.tolist(), abs=1e-3)
 
 
-def test_description_of_sample(sampled, tmp_path):
+def test_sample_verdict(sampled, tmp_path):
     facts = report_facts(sampled._model)
     told = verdict(facts, "sampler")
     assert facts.sample.effective_size == pytest.approx(sampled.sample_.effective_size)

@@ -22,7 +22,7 @@ def table(n=8, n_columns=40, seed=0):
     return tree, X
 
 
-def test_one_vector_is_that_of_all_columns():
+def test_shared_equilibrium_equals_repeated_vector():
     tree, X = table()
     one = ct.Multinomial(0.8, SHARES, share_equilibrium=True)
     each = ct.Multinomial(0.8, [SHARES] * 40)
@@ -33,7 +33,7 @@ def test_one_vector_is_that_of_all_columns():
     assert one.log_likelihood(tree, X) == each.log_likelihood(tree, X)
 
 
-def test_without_a_vector_it_is_estimated_from_all_cells():
+def test_shared_equilibrium_is_estimated_from_all_cells():
     _, X = table(n_columns=400)
     found = ct.Multinomial(share_equilibrium=True).resolve(X).equilibrium
     assert len(found) == 400
@@ -42,7 +42,7 @@ def test_without_a_vector_it_is_estimated_from_all_cells():
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_fit_is_optimal(noise):
+def test_shared_equilibrium_fit_is_optimal(noise):
     tree, X = table()
     process = ct.Multinomial(1.0, noise=noise, share_equilibrium=True).resolve(X)
     found = process.fit(WeightedTrees([tree], np.ones(1), X), hold_noise=True)
@@ -60,7 +60,7 @@ def test_fit_is_optimal(noise):
 
 
 @pytest.mark.parametrize("ascertainment", [None, "variable"])
-def test_draws_are_those_of_a_grid(ascertainment):
+def test_shared_equilibrium_draws_match_grid(ascertainment):
     """Rate and equilibrium of three binary columns on a tree of four leaves that stays as it is."""
     tree = ct.simulate_tree(4, 5)
     X = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, np.nan, 1.0]])
@@ -83,7 +83,7 @@ def test_draws_are_those_of_a_grid(ascertainment):
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_equilibrium_per_partition():
+def test_shared_equilibrium_per_partition():
     """Two genes of other rates and equilibria, as parts of one table: each is found from its own columns."""
     tree = ct.simulate_tree(20, 1)
     genes = (
@@ -101,7 +101,7 @@ def test_equilibrium_per_partition():
     assert len(sample.parameters) == 2 * (1 + 4)
 
 
-def test_parameter_values_and_files():
+def test_shared_equilibrium_round_trip():
     _, X = table()
     process = ct.Multinomial(0.8, SHARES, share_equilibrium=True).resolve(X)
     names, values = process.parameter_names(range(40)), process.parameter_values()
@@ -117,7 +117,7 @@ def test_parameter_values_and_files():
     assert "share_equilibrium=True" in repr(process)
 
 
-def test_invalid_arguments():
+def test_invalid_shared_equilibrium_is_rejected():
     with refused("share_equilibrium yes"):
         ct.Multinomial(share_equilibrium="yes")
     with refused("share_equilibrium one vector"):

@@ -57,7 +57,7 @@ def by_formula(q, rates, one, other, t_one, t_other):
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
-def test_merges_match_formula(rate, noise):
+def test_site_merges_match_formula(rate, noise):
     forest, q, rates = sites(rate, noise=noise)
     for into, (i, j, h) in enumerate([(0, 1, 0.3), (2, 3, 0.1), (9, 4, 0.8), (10, 5, 2.0), (11, 12, 2.5)], N):
         climbs = h - forest.height[i], h - forest.height[j]
@@ -74,7 +74,7 @@ def test_merges_match_formula(rate, noise):
 
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
 @pytest.mark.parametrize("into", [0, 1])
-def test_merge_in_place(rate, into):
+def test_merge_in_place_equals_merge(rate, into):
     forest, _, _ = sites(rate)
     merged(forest, 0, 1, 0.3, 12)
     merged(forest, 0, 1, 0.3, into)
@@ -82,7 +82,7 @@ def test_merge_in_place(rate, into):
 
 
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
-def test_place_equals_merge_and_pair(rate):
+def test_regraft_density_equals_merge_and_pair(rate):
     """Hanging from a point of a branch is merging both of its ends there, and then the third."""
     forest, _, _ = sites(rate)
     merged(forest, 0, 1, 0.3, 9)
@@ -96,7 +96,7 @@ def test_place_equals_merge_and_pair(rate):
         assert found == pytest.approx(log_z(forest, 11, 5, h), rel=1e-11)
 
 
-def test_impossible_place_at_zero_distance():
+def test_impossible_place_at_zero_distance_has_probability_zero():
     """Any message will do there, as for a merge: one that says nothing is taken."""
     forest, _, _ = sites("one rate")
     np.asarray(forest.state)[14] = forest.root_q
@@ -106,7 +106,7 @@ def test_impossible_place_at_zero_distance():
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 100])
 @pytest.mark.parametrize("spread", [0.5, 30.0, 200.0])
-def test_a_sum_of_logs_holds_whatever_the_sizes(n, spread):
+def test_sum_of_logs_handles_any_scale(n, spread):
     values = np.exp(np.random.default_rng(n).normal(0, spread, n))
     scratch = op.Rows(n)
     np.asarray(scratch.rows)[1] = values

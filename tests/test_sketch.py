@@ -52,7 +52,7 @@ def slope(forest, i, j, h):
 @pytest.mark.parametrize(
     ("n_columns", "max_states"), [(1, 2), (2, 2), (3, 2), (7, 2), (150, 2), (3, 4), (150, 3), (150, 9)]
 )
-def test_slopes_are_a_little_below_those_of_the_messages(noise, rate, n_columns, max_states):
+def test_sketch_slopes_are_tight_lower_bounds(noise, rate, n_columns, max_states):
     rng = np.random.default_rng([int(10 * rate), n_columns])
     X = table(rng, n_columns=n_columns, missing=0.2, max_states=max_states)
     forest, slots = grown_forest(rng, ct.Multinomial(rate, noise=noise), X, 0.05)
@@ -68,7 +68,7 @@ def test_slopes_are_a_little_below_those_of_the_messages(noise, rate, n_columns,
             assert exact - margin * terms <= bound <= exact or (climb == 1e-3 and 1 < bound <= exact)
 
 
-def test_paths_so_short_that_terms_are_cut_off():
+def test_sketch_slopes_of_very_short_paths_are_lower_bounds():
     """Rows that differ, without noise, want to be apart at once: the slope has a pole there."""
     X = np.eye(6)
     forest = ct.Multinomial(1.0).resolve(X).forest(X, 6, scan=True)
@@ -79,7 +79,7 @@ def test_paths_so_short_that_terms_are_cut_off():
 
 
 @pytest.mark.parametrize("share", [1e-6, 1e-9, 1e-15, 1e-40, 1e-90])
-def test_rare_states(share):
+def test_sketch_slopes_of_rare_states_are_lower_bounds(share):
     """What is beyond single precision is ruled out rightly or not at all."""
     rng = np.random.default_rng(1)
     X = table(rng, 12, 10)
@@ -94,7 +94,7 @@ def test_rare_states(share):
                 assert np.isnan(bound) or bound <= slope(forest, slots[-1], slot, limit)
 
 
-def test_lineages_that_are_too_high_have_no_sketch():
+def test_high_lineages_have_no_sketch():
     X = np.eye(4)
     forest = ct.Multinomial(1.0).resolve(X).forest(X, 4, scan=True)
     forest.height[2] = 41.0
@@ -133,7 +133,7 @@ def test_sketches_do_not_change_tree(noise, missing, rate, max_states):
 
 
 @pytest.mark.parametrize("max_states", [2, 3])
-def test_trees_out_of_reach_of_sketches(max_states):
+def test_sketches_do_not_change_very_tall_trees(max_states):
     """The last lineages merge where the past is long forgotten."""
     X = table(np.random.default_rng(2), 16, max_states=max_states)
     process = ct.Multinomial(1e40, noise=0.1).resolve(X)

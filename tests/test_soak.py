@@ -21,7 +21,7 @@ pytestmark = [
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow():
+def test_memory_does_not_grow_over_many_fits():
     """In small, where a page more or less counts: ``tools/soak.py 2000`` asks for less than 1 %."""
     growth, _ = soak.soak(44)
     assert growth < 0.05
@@ -74,7 +74,7 @@ def through_dask(model):
     "send", [lambda model: pickle.loads(pickle.dumps(model)), copy.copy, copy.deepcopy, through_joblib, through_dask]
 )
 @pytest.mark.parametrize("asked", [False, True], ids=["before the first question", "after it"])
-def test_copied_models_agree(send, asked):
+def test_copied_models_predict_equally(send, asked):
     model = fit(0)
     expected = answers(model, 0) if asked else None
     again = send(model)

@@ -83,7 +83,7 @@ def test_tree_matches_exhaustive_search(kind, noise):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05])
-def test_of_equal_rows_the_first_ones_merge_first(noise):
+def test_equal_rows_merge_in_row_order(noise):
     rng = np.random.default_rng(4)
     X = rng.normal(size=(12, 3))[rng.integers(12, size=N)]
     found = ct.greedy(X, ct.Brownian(1.0, noise), search="exact").tree
@@ -94,7 +94,7 @@ def test_of_equal_rows_the_first_ones_merge_first(noise):
 
 
 @pytest.mark.parametrize(("kind", "worthwhile"), [("clusters", True), ("line", True), ("no structure", False)])
-def test_boxes_are_used_where_they_rule_pairs_out(kind, worthwhile):
+def test_boxes_are_used_only_where_worthwhile(kind, worthwhile):
     X = np.tile(table(kind), (16, 1)) + 1e-3 * np.random.default_rng(0).normal(size=(16 * N, 1))
     n = len(X)
     forest = ct.Brownian(1.0).resolve(X).forest(X, 2 * n)
@@ -148,7 +148,7 @@ def wrong_lists(forest, partners):
     ],
     ids=str,
 )
-def test_lists_match_exhaustive_search(process, kind):
+def test_partner_lists_match_exhaustive_search(process, kind):
     X = hard_for_single_precision(kind)
     n = len(X)
     forest = process.resolve(X).forest(X, slots_for(n), scan=True)

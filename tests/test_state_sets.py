@@ -71,7 +71,7 @@ def shown(codes, q, noise):
 class TestLikelihood:
     @each_process
     @pytest.mark.parametrize("tree", [THREE, FOUR], ids=["3 leaves", "4 leaves"])
-    def test_by_brute_force(self, name, tree):
+    def test_set_likelihood_matches_brute_force(self, name, tree):
         process, table = PROCESSES[name], X[: tree.n_leaves]
         total = 0.0
         rates, noises = (np.broadcast_to(own, 3) for own in (process.rate, process.noise))
@@ -81,13 +81,13 @@ class TestLikelihood:
         assert process.log_likelihood(tree, table) == close(total)
 
     @each_process
-    def test_is_the_sum_over_the_states(self, name):
+    def test_set_likelihood_is_sum_over_states(self, name):
         process = PROCESSES[name]
         each = [process.log_likelihood(FOUR, filled) for filled in completions(X)]
         assert process.log_likelihood(FOUR, X) == close(logsumexp(each))
 
     @each_process
-    def test_a_set_of_all_states_is_a_missing_cell(self, name):
+    def test_full_set_equals_missing_cell(self, name):
         process, table, full = PROCESSES[name], X.copy(), X.copy()
         table[1, 0] = table[0, 1] = nan
         full[1, 0], full[0, 1] = ct.state_set(0, 1, 2, 3), ct.state_set(0, 1, 2)
@@ -106,13 +106,13 @@ class TestLikelihood:
         alone = ct.Multinomial(0.8, [SHARES[0]], 0.1).log_likelihood(FOUR, X[:, :1])
         assert process.log_likelihood(FOUR, table) == close(3 * alone)
 
-    def test_mixed_tables(self):
+    def test_set_likelihood_in_mixed_tables(self):
         table = np.column_stack([[0.1, 0.6, nan, -1.4], X])
         process = ct.Mixed((ct.OrnsteinUhlenbeck(0.7), [0]), (PROCESSES["noise"], [1, 2, 3]))
         both = ct.OrnsteinUhlenbeck(0.7).log_likelihood(FOUR, table[:, :1])
         assert process.log_likelihood(FOUR, table) == close(both + PROCESSES["noise"].log_likelihood(FOUR, X))
 
-    def test_equilibria_that_are_estimated(self):
+    def test_estimated_equilibria_share_sets(self):
         resolved = ct.Multinomial().resolve(X)
         assert [len(q) for q in resolved.equilibrium] == [4, 3, 4]
         # 0, 3 and half of 0 and 2 each, and one more of every state
@@ -121,26 +121,26 @@ class TestLikelihood:
         assert smoothed_shares(everything) == pytest.approx(smoothed_shares(X[:, 0]))
 
     @pytest.mark.parametrize("code", [-1, -2, -4, -3.5, -(2.0**60)])
-    def test_invalid_set_codes(self, code):
+    def test_invalid_set_codes_are_rejected(self, code):
         with pytest.raises(InputError, match=r"Row 1, column 0"):
             ct.Multinomial().log_likelihood(THREE, [[0], [code], [1]])
 
-    def test_states_beyond_the_equilibrium(self):
+    def test_states_beyond_equilibrium_are_rejected(self):
         with pytest.raises(InputError, match=r"Row 2, column 0 holds code 3"):
             ct.Multinomial(equilibrium=[[0.5, 0.25, 0.25]]).log_likelihood(THREE, [[0], [AG], [CT]])
 
     @pytest.mark.parametrize("states", [(), (-1,), (0, 53), (True, 1), (0.5,), ("A",)])
-    def test_states_of_a_set(self, states):
+    def test_state_set_rejects_invalid_states(self, states):
         with pytest.raises(InputError):
             ct.state_set(*states)
 
-    def test_large_sets(self):
+    def test_large_sets_are_encoded(self):
         code = ct.state_set(*range(0, 53, 2))
         assert decode_set(code) == list(range(0, 53, 2))
         assert np.flatnonzero(set_members(np.array([code]), 70)[0]).tolist() == list(range(0, 53, 2))
 
 
-def test_an_alignment_by_felsensteins_pruning():
+def test_alignment_likelihood_matches_felsenstein_pruning():
     """The model of Felsenstein (1981) with matrix exponentials and vectors of 0 and 1 at the tips, site by site."""
     frame = ct.read_characters(Path(__file__).parent.parent / "examples" / "primates.nex")
     states, q, rate = "ACGT", np.array([0.3, 0.2, 0.15, 0.35]), 1.7
@@ -181,13 +181,13 @@ class TestInference:
         return exact_posterior.Truth(histories)
 
     @pytest.mark.parametrize("proposal", ["post-post", "race"])
-    def test_evidence_of_particles(self, proposal, truth):
+    def test_smc_evidence_with_sets_is_exact(self, proposal, truth):
         """Means over 20 runs are within 7 standard errors, a level of 1.2e-6 with 19 degrees of freedom."""
         found = exact_posterior.sampled(self.SETS, self.PROCESS, proposal, truth, n_runs=20)
         for what, (mean, error, wanted) in found.items():
             assert abs(mean - wanted) < 7 * error + 1e-3 * truth.evidence, what
 
-    def test_clades_of_a_chain(self, truth):
+    def test_mcmc_clades_with_sets_match_enumeration(self, truth):
         found = samples_of(chain_of(self.SETS, self.PROCESS), 6000)
         check_mean([s.heights[-1] for s in found], sum(h.moment for h in truth.histories) / truth.evidence, "root")
         for history in truth.histories:
@@ -195,7 +195,7 @@ class TestInference:
             seen = [frozenset(sample.children[0].tolist()) == pair for sample in found]
             check_mean(seen, history.mass / truth.evidence, pair)
 
-    def test_greedy_merges_what_may_be_equal(self):
+    def test_greedy_merges_compatible_sets(self):
         # Rows 0 and 1 may be equal in all columns, row 2 differs from both.
         table = np.array([[AG, AC, 1.0], [2.0, 1.0, AC], [3.0, 3.0, 3.0]])
         tree = ct.greedy(table, ct.Multinomial(1.0, [SHARES[0]] * 3)).tree
@@ -204,7 +204,7 @@ class TestInference:
 
 class TestParameters:
     @each_process
-    def test_gradients(self, name):
+    def test_set_gradients_match_finite_differences(self, name):
         """By differences of the likelihood, with a little less of one state and more of another."""
         process = PROCESSES[name]
         by_rate, by_equilibrium = gradients(process, FOUR, X)
@@ -224,7 +224,7 @@ class TestParameters:
                 assert by_equilibrium[d][k] - by_equilibrium[d][0] == pytest.approx(slope, rel=1e-5, abs=1e-7)
 
     @each_process
-    def test_fits_never_lower_the_density(self, name):
+    def test_calibrate_with_sets_never_lowers_density(self, name):
         process = PROCESSES[name]
 
         def log_density(own):
@@ -233,7 +233,7 @@ class TestParameters:
         fitted = process.fit(WeightedTrees([FOUR], np.ones(1), X), hold_noise=False)
         assert log_density(fitted) > log_density(process)
 
-    def test_draws_of_parameters(self, monkeypatch):
+    def test_parameter_draws_with_sets_match_completed_tables(self, monkeypatch):
         """Compare what parameters are drawn from with that of completed tables, each as often as it is probable.
 
         These are the numbers of draws of each state from the equilibrium, of cells that are noise, and of branches with
@@ -272,7 +272,7 @@ class TestParameters:
         assert np.all(np.abs(direct.mean(axis=0) - completed.mean(axis=0)) < 5 * error)
         assert np.all(error < 0.15), "the test would see nothing"
 
-    def test_states_are_drawn_by_their_probabilities(self):
+    def test_state_draws_from_sets_follow_probabilities(self):
         sampler = MultinomialSampler(PROCESSES["noise"], X, False)
         sets, q = sampler._sets, np.concatenate([np.array(own) for own in SHARES])
         which = np.repeat(np.arange(len(sets.rows)), 20_000)
@@ -292,7 +292,7 @@ class TestPredictions:
         return Predictor([Draw(tree, process, X) for tree in trees], np.ones(len(trees)), X)
 
     @each_process
-    def test_densities_are_sums_over_the_states(self, name):
+    def test_density_with_sets_is_sum_over_states(self, name):
         predictor = self.predictor(name, (FOUR, ct.Tree(FOUR.children, 1.5 * FOUR.heights)))
         found = predictor.log_density(self.ROWS)
         for k in range(3):
@@ -302,7 +302,7 @@ class TestPredictions:
         assert placed.log_density == close(found)
 
     @each_process
-    def test_cells_are_those_of_the_states_by_their_densities(self, name):
+    def test_predicted_cells_with_sets_are_weighted_over_states(self, name):
         predictor = self.predictor(name)
         found = predictor.cells(self.ROWS)
         for k in range(3):
@@ -320,7 +320,7 @@ class TestPredictions:
                     assert own == close(weights @ np.array(each))
 
     @each_process
-    def test_cells_of_rows_of_the_fit(self, name):
+    def test_training_cells_with_sets_match_brute_force(self, name):
         predictor, process = self.predictor(name), PROCESSES[name]
         found = predictor._predict_leaves(np.arange(4), quantiles=False)
         for row, d in np.argwhere(X < 0).tolist():
@@ -333,7 +333,7 @@ class TestPredictions:
             assert found.probability[row, found.start[d] : found.start[d + 1]] == close(wanted)
 
     @each_process
-    def test_draws_of_rows_of_the_fit(self, name):
+    def test_training_draws_with_sets_follow_predictions(self, name):
         """Shares of 20,000 draws have a standard error of at most .0036."""
         process = PROCESSES[name]
         drawn = ct.Beliefs(FOUR, X, process).draw(20_000, np.random.default_rng(0))
@@ -343,14 +343,14 @@ class TestPredictions:
             assert shares == pytest.approx(found.probability[row, found.start[d] : found.start[d + 1]], abs=0.018)
 
     @each_process
-    def test_draws_of_new_rows(self, name):
+    def test_new_row_draws_with_sets_follow_predictions(self, name):
         predictor = self.predictor(name)
         drawn, found = predictor.draw(self.ROWS, 20_000, np.random.default_rng(0)), predictor.cells(self.ROWS)
         for row, d in np.argwhere(self.ROWS < 0).tolist():
             shares = np.bincount(drawn[:, row, d].astype(int), minlength=len(SHARES[d])) / len(drawn)
             assert shares == pytest.approx(found.probability[row, found.start[d] : found.start[d + 1]], abs=0.018)
 
-    def test_a_single_row(self):
+    def test_prediction_of_single_row_with_set(self):
         predictor = Predictor.from_trees([ct.Tree([], [0.0])], np.ones(1), X[:1], PROCESSES["noise"])
         own = predictor.training_cells(np.array([0])).probability[0, :4]
         assert own == close([0.25, 0, 0.75, 0])
@@ -372,7 +372,7 @@ TABLE = sites(
 
 
 class TestTables:
-    def test_codes_of_a_frame(self):
+    def test_frame_with_sets_is_encoded(self):
         table = read_columns(TABLE)
         first, second = table.columns[:2]
         assert first.categories == ("A", "C", "G")
@@ -381,7 +381,7 @@ class TestTables:
         assert second.codes.tolist() == [0, AC, 1, 2, 2, 0]
 
     @pytest.mark.parametrize("library", ["polars", "array", "lists"])
-    def test_other_tables(self, library):
+    def test_polars_and_lists_with_sets_are_encoded(self, library):
         if library == "polars":
             table = pl.DataFrame({name: pl.Series(list(TABLE[name]), dtype=pl.Object) for name in ("s1", "s2")})
         else:
@@ -389,7 +389,7 @@ class TestTables:
             table = table if library == "array" else table.tolist()
         assert read_columns(table).columns[0].codes.tolist() == [0, AG, 1, 2, 0, -1]
 
-    def test_a_set_of_everything_is_missing(self):
+    def test_set_of_all_categories_is_missing(self):
         column = read_columns(sites(s=["A", "C", {"A", "C"}, "A", {"C"}, None])).columns[0]
         assert column.codes.tolist() == [0, 1, -1, 0, 1, -1]
         # nobody has G for sure, but it may be there
@@ -399,17 +399,17 @@ class TestTables:
         assert read_columns(sites(s=[{"A", "G"}] * 6)).columns[0].categories == ()
 
     @pytest.mark.parametrize("cell", [set(), {None, "A"}, {"A", ""}, {("A",)}, {np.inf, 1}, {np.nan}])
-    def test_sets_that_cannot_be_used(self, cell):
+    def test_invalid_sets_are_rejected_with_row(self, cell):
         with pytest.raises(InputError, match="row 2"):
             read_columns(sites(s=["A", "C", cell, "A", "A", "A"]))
 
-    def test_sets_are_no_numbers(self):
+    def test_sets_in_real_columns_are_rejected(self):
         with pytest.raises(InputError, match="row 1"):
             read_columns(TABLE[["s2"]], categorical_features=None)
         with pytest.raises(InputError, match="dates"):
             read_columns(sites(s=[pd.Timestamp("2020-01-01"), {"A", "C"}, None, None, None, None]))
 
-    def test_too_many_categories_for_sets(self):
+    def test_too_many_categories_for_sets_are_noted(self):
         cells = [f"c{k:02}" for k in range(60)] * 2
         cells[3], cells[4] = {"c00", "c01"}, {"c01", "c59"}
         table = read_columns(pd.DataFrame({"s": cells}))
@@ -417,7 +417,7 @@ class TestTables:
         assert table.columns[0].codes[4] == -1
         assert any("53" in remark for remark in table.remarks)
 
-    def test_new_rows(self):
+    def test_new_rows_with_sets_are_encoded(self):
         model = ct.CoalescentClustering().fit(TABLE)
         new = TABLE.copy()
         new["s1"] = [frozenset("CG"), frozenset("AGC"), frozenset("AT"), "A", "A", "A"]
@@ -431,13 +431,13 @@ class TestTables:
 
 @pytest.mark.usefixtures("short_chains")
 class TestEstimators:
-    def test_scores_are_sums_over_the_categories(self):
+    def test_score_samples_with_sets_is_sum_over_categories(self):
         model = ct.CoalescentClustering(random_state=0).fit(TABLE)
         row = TABLE.iloc[[1]]
         each = [model.score_samples(row.assign(s1=[one], s2=[two]))[0] for one in "AG" for two in (1, 2)]
         assert model.score_samples(row)[0] == pytest.approx(logsumexp(each))
 
-    def test_imputation(self):
+    def test_imputer_fills_sets_from_their_members(self):
         imputer = ct.CoalescentImputer(random_state=0).fit(TABLE)
         filled = imputer.transform(TABLE)
         assert filled["s1"].iloc[1] in A_OR_G
@@ -459,12 +459,12 @@ class TestEstimators:
         assert filled["s1"].iloc[1] in A_OR_G
 
     @pytest.mark.parametrize("inference", ["mcmc", "smc"])
-    def test_samples(self, inference):
+    def test_samplers_accept_sets(self, inference):
         settings = {"n_samples": 200} if inference == "mcmc" else {"n_particles": 50}
         model = ct.CoalescentClustering(inference=inference, random_state=0, **settings).fit(TABLE)
         assert np.isfinite(model.score_samples(TABLE)).all()
 
-    def test_model_file_report_and_figures(self, tmp_path):
+    def test_files_reports_and_plots_accept_sets(self, tmp_path):
         model = ct.CoalescentClustering(random_state=0).fit(TABLE)
         scores = model.score_samples(TABLE)
         model.save(tmp_path / "m.coaltree")
@@ -478,7 +478,7 @@ class TestEstimators:
         assert process_to_json(process_from_json(process_to_json(process))) == process_to_json(process)
         assert len(model.place(TABLE).to_pandas()) == 6
 
-    def test_processes_without_state_sets(self):
+    def test_processes_without_state_sets_reject_sets(self):
         class Own(ct.Multinomial):
             takes_state_sets = False
 
@@ -486,7 +486,7 @@ class TestEstimators:
             ct.CoalescentClustering(categorical_process=Own()).fit(TABLE)
 
 
-def test_category_occurring_only_in_sets():
+def test_category_occurring_only_in_sets_is_known():
     frame = pd.DataFrame({"s": pd.Series(["A", "A", "A", {"A", "G"}], dtype=object), "x": [1.0, 2.0, 3.0, 5.0]})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

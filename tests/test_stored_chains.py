@@ -43,7 +43,7 @@ def loaded(data):
     return to_estimator(ModelRecord.from_bytes(data, "m.coaltree"), "m.coaltree")
 
 
-def test_round_trip_of_chains(fitted, tmp_path):
+def test_chains_round_trip(fitted, tmp_path):
     fitted.save(tmp_path / "m.coaltree")
     again = ct.load_model(tmp_path / "m.coaltree")
     before, after = fitted.sample_, again.sample_
@@ -65,7 +65,7 @@ def test_round_trip_of_chains(fitted, tmp_path):
     np.testing.assert_array_equal(again.cut(n_clusters=3), fitted.cut(n_clusters=3))
 
 
-def test_untried_move(fitted):
+def test_untried_move_has_nan_acceptance(fitted):
     def untried(facts):
         facts["chains"]["acceptance"]["scale"] = "nan"
 
@@ -98,13 +98,13 @@ def with_chains(**facts):
         ),
     ],
 )
-def test_invalid_chain_files(fitted, change, reason):
+def test_invalid_chain_files_are_rejected(fitted, change, reason):
     assert fitted.sample_.warmup == 10
     with refused(f"m.coaltree {reason}"):
         loaded(changed(fitted, change))
 
 
-def test_traces_that_are_not_of_the_trees(fitted):
+def test_traces_that_contradict_trees_are_rejected(fitted):
     trace = np.array(fitted.sample_.traces["log_joint"])
     trace[2, -1] += 1.0
     with refused("trace_log_joint.npy end log joints trees"):
@@ -114,7 +114,7 @@ def test_traces_that_are_not_of_the_trees(fitted):
         loaded(changed(fitted, lambda facts: None, trace_root_height=array_to_bytes(trace, "<f8")))
 
 
-def test_chains_of_one_tree(fitted):
+def test_chains_without_sample_are_rejected(fitted):
     greedy = ct.CoalescentClustering().fit([[0.0], [1.0]])
     chains = {"n_chains": 1, "warmup": 0, "acceptance": {}}
     with refused("chains sample trees"):

@@ -25,14 +25,14 @@ def caterpillar(n, at_zero):
         (2, 1, None),
     ],
 )
-def test_zero_heights_are_reported(n, at_zero, told):
+def test_describe_zero_heights_reports_ties(n, at_zero, told):
     tree = caterpillar(n, at_zero)
     assert count_zero_heights(tree.merge_heights) == at_zero
     assert (describe_zero_heights(tree) or "").startswith(told or "")
     assert (describe_zero_heights(tree) is None) == (told is None)
 
 
-def test_one_leaf():
+def test_describe_zero_heights_of_one_leaf():
     tree = ct.Tree([], [0.0])
     assert count_zero_heights(tree.merge_heights) == 0
     assert describe_zero_heights(tree) is None
