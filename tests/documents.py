@@ -30,8 +30,8 @@ class Block(NamedTuple):
 def blocks_of(text):
     """Return the Python code and the commands of a page, in their order."""
     return [
-        Block("python" if found["python"] is not None else "shell", found["python"] or found["shell"], found["reason"])
-        for found in PATTERN.finditer(text)
+        Block("python" if value["python"] is not None else "shell", value["python"] or value["shell"], value["reason"])
+        for value in PATTERN.finditer(text)
     ]
 
 

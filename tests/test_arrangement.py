@@ -63,10 +63,10 @@ def test_arrange_orders_indistinguishable_columns():
     """All columns are permutations of each other, and every row looks like every other one."""
     X = np.array([[1.0, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 0]])
     rng = np.random.default_rng(0)
-    wanted = arrange(X, ()).apply(X)
+    expected = arrange(X, ()).apply(X)
     for _ in range(10):
         other = X[np.ix_(rng.permutation(6), rng.permutation(4))]
-        np.testing.assert_array_equal(arrange(other, ()).apply(other), wanted)
+        np.testing.assert_array_equal(arrange(other, ()).apply(other), expected)
 
 
 def test_arrange_rounding_keeps_missing_cells_and_codes():
@@ -83,7 +83,7 @@ def test_arrange_rounding_keeps_missing_cells_and_codes():
 def clades_by_content(tree, rows):
     """Count the clades, each as the sorted contents of its rows: equal rows may be swapped."""
     below = [tree.leaves_below(k) for k in range(tree.n_leaves, tree.n_nodes)]
-    return Counter(tuple(sorted(rows[i] for i in own.tolist())) for own in below)
+    return Counter(tuple(sorted(rows[i] for i in value.tolist())) for value in below)
 
 
 def assert_same_tree(model, other, order):
@@ -120,7 +120,7 @@ def test_fit_of_small_table_is_invariant_to_order_units_and_labels(seed):
     codes, holes = rng.integers(0, 3, (n, n_text)), rng.random((n, n_text)) < 0.2
 
     def frame(values, labels):
-        columns = {f"number {j}": own for j, own in enumerate(values.T)}
+        columns = {f"number {j}": value for j, value in enumerate(values.T)}
         for j in range(n_text):
             columns[f"text {j}"] = np.where(holes[:, j], None, np.array(labels, dtype=object)[codes[:, j]])
         return pd.DataFrame(columns)

@@ -85,9 +85,9 @@ def test_likelihood_is_precise_on_very_short_trees():
     for scale in (1e-3, 1e-6, 1e-9):
         tree = ct.Tree(FOUR.children, scale * FOUR.heights)
         process = ct.Multinomial(1.0, [[0.5, 0.5]], ascertainment="variable")
-        found = math.exp(process.log_likelihood(tree, [[0], [1], [1], [1]]))
+        actual = math.exp(process.log_likelihood(tree, [[0], [1], [1], [1]]))
         # branches of 0.3, 0.3, 0.7, 0.7 and two more that are one below the root, of 0.9 + 0.5; 0 and 1 are alike
-        assert found == pytest.approx(0.5 * 0.3 / (0.3 + 0.3 + 0.7 + 0.7 + 0.9 + 0.5), rel=3 * scale + 1e-7)
+        assert actual == pytest.approx(0.5 * 0.3 / (0.3 + 0.3 + 0.7 + 0.7 + 0.9 + 0.5), rel=3 * scale + 1e-7)
     far = ct.Tree.from_newick("((a:1e-7,b:1e-7):5,c:5.0000001);")
     assert math.exp(process.log_likelihood(far, [[0], [1], [nan]])) == pytest.approx(0.5, rel=1e-6)
 
@@ -170,17 +170,17 @@ def test_mcmc_posterior_matches_quadrature(ascertainment, n):
     truth = exact_posterior.integrals(X, process)
     rng = np.random.default_rng(1)
     chain = Chain(X, process, without_ties(ct.simulate_tree(n, random_state=rng), rng), rng)
-    found = []
+    results = []
     for _ in range(1000):
         chain.move(n)
-        found.append(chain.sample())
+        results.append(chain.sample())
     tree = chain.tree()
     assert chain.log_joint == pytest.approx(ct.log_joint(tree, X, process), abs=1e-9)
-    check_mean([s.heights[-1] for s in found], sum(h.moment for h in truth.histories) / truth.evidence, "root")
+    check_mean([s.heights[-1] for s in results], sum(h.moment for h in truth.histories) / truth.evidence, "root")
     for topology in {exact_posterior.clades(h.children) for h in truth.histories}:
         mass = sum(h.mass for h in truth.histories if exact_posterior.clades(h.children) == topology)
-        seen = [exact_posterior.clades(s.children.tolist()) == topology for s in found]
-        check_mean(seen, mass / truth.evidence, topology)
+        matches = [exact_posterior.clades(s.children.tolist()) == topology for s in results]
+        check_mean(matches, mass / truth.evidence, topology)
 
 
 def test_chain_samples_powered_posterior():
@@ -194,11 +194,11 @@ def test_chain_samples_powered_posterior():
     density = np.exp([power * process.log_likelihood(tree, X) - tree.heights[-1] for tree in trees]) * heights
     rng = np.random.default_rng(2)
     chain = Chain(X, process, without_ties(trees[200], rng), rng, power=power)
-    found = []
+    results = []
     for _ in range(1000):
         chain.move(2)
-        found.append(chain.tree().heights[-1])
-    check_mean(found, density @ heights / density.sum(), "root")
+        results.append(chain.tree().heights[-1])
+    check_mean(results, density @ heights / density.sum(), "root")
     joint = power * process.log_likelihood(chain.tree(), X) - chain.tree().heights[-1]
     assert chain.log_joint == pytest.approx(joint, abs=1e-10)
 
@@ -208,8 +208,8 @@ def test_smc_evidence_is_exact():
     X, process = table(3)
     process = process.replace(ascertainment="variable")
     truth = exact_posterior.integrals(X, process)
-    for what, (mean, error, wanted) in exact_posterior.sampled(X, process, "post-post", truth).items():
-        assert abs(mean - wanted) < 6 * error + 1e-3 * truth.evidence, what
+    for what, (mean, error, value) in exact_posterior.sampled(X, process, "post-post", truth).items():
+        assert abs(mean - value) < 6 * error + 1e-3 * truth.evidence, what
     sample = ct.smc(X, process, n_particles=20, random_state=0)
     expected = [ct.log_joint(tree, X, process) for tree in sample.trees]
     np.testing.assert_allclose(sample.log_joints, expected, atol=1e-9)
@@ -219,10 +219,10 @@ def test_smc_evidence_is_exact():
 def test_greedy_log_joint_is_correct_and_refine_improves_it():
     process = ct.Multinomial(0.4, [[0.5, 0.5]] * 60, ascertainment="variable")
     X = process.simulate(ct.simulate_tree(12, random_state=3), random_state=4)
-    found = ct.greedy(X, process)
-    assert found.log_joint == pytest.approx(ct.log_joint(found.tree, X, process), abs=1e-9)
-    better = ct.refine(found.tree, X, process)
-    assert better.log_joint > found.log_joint
+    result = ct.greedy(X, process)
+    assert result.log_joint == pytest.approx(ct.log_joint(result.tree, X, process), abs=1e-9)
+    better = ct.refine(result.tree, X, process)
+    assert better.log_joint > result.log_joint
     assert better.log_joint == pytest.approx(ct.log_joint(better.tree, X, process), abs=1e-9)
     # no height can be better by itself
     for k in range(12, 23):
@@ -259,8 +259,8 @@ def test_calibrate_reaches_local_maximum(ascertainment, pooled):
     X = X[:, true._is_recorded(X)]
     process = ct.Multinomial(1.0 if pooled else np.ones(X.shape[1]), ascertainment=ascertainment).resolve(X)
 
-    def density(own):
-        return own.log_likelihood(tree, X) + own.log_parameter_prior(X)
+    def density(candidate):
+        return candidate.log_likelihood(tree, X) + candidate.log_parameter_prior(X)
 
     fitted = ct.calibrate(process, tree, X)
     assert fitted.ascertainment == ascertainment
@@ -279,10 +279,10 @@ def test_parameter_draws_match_quadrature(ascertainment):
     X = np.array([[0, 1, 1], [1, 1, 0], [0, 0, nan], [1, nan, 1]])
     process = ct.Multinomial(0.8, [[0.4, 0.6]] * 3, 0.15, ascertainment)
     sampler, rng = MultinomialSampler(process, X, True), np.random.default_rng(3)
-    drawn = []
+    draws = []
     for _ in range(600):
         process = sampler.draw(process, FOUR, rng)
-        drawn.append([float(process.rate), process.equilibrium[0][0], process.equilibrium[2][0]])
+        draws.append([float(process.rate), process.equilibrium[0][0], process.equilibrium[2][0]])
     rates, shares = np.exp(np.linspace(-7, 2.5, 24)), (np.arange(12) + 0.5) / 12
     density = np.empty((24, 3, 12))  # columns are independent given the rate
     for (r, rate), (s, share) in itertools.product(enumerate(rates), enumerate(shares)):
@@ -292,8 +292,8 @@ def test_parameter_draws_match_quadrature(ascertainment):
     sums = density.sum(axis=2)
     of_rate = rates**1.1 * np.exp(-rates / 1.1) * sums.prod(axis=1)
     of_rate /= of_rate.sum()
-    wanted = [of_rate @ rates, *(of_rate @ ((density[:, d] @ shares) / sums[:, d]) for d in (0, 2))]
-    for column, expected, what in zip(np.array(drawn).T, wanted, ("rate", "first share", "third share"), strict=True):
+    target = [of_rate @ rates, *(of_rate @ ((density[:, d] @ shares) / sums[:, d]) for d in (0, 2))]
+    for column, expected, what in zip(np.array(draws).T, target, ("rate", "first share", "third share"), strict=True):
         check_mean(column, expected, what)
 
 
@@ -306,15 +306,15 @@ def test_joint_draws_leave_prior_invariant(ascertainment):
     rng, n = np.random.default_rng(11), 3
     tree = ct.simulate_tree(n, random_state=rng)
     process = ct.Multinomial(1.0, [[0.5, 0.5]] * 2, 0.2, ascertainment)
-    drawn = []
+    draws = []
     for _ in range(400):
         X = process.simulate(tree, random_state=rng)
         chain = Chain(X, process, without_ties(tree, rng), rng, process.sampler(X, False))
         chain.move(n)
         tree, process = chain.tree(), chain.process
-        drawn.append([float(process.rate), tree.heights[-1], process.equilibrium[0][0], float(process.noise)])
-    wanted = {"rate": 1.1 * 1.1, "root": 2 * (1 - 1 / n), "share": 0.5, "noise": 1 / 6}
-    for column, (what, expected) in zip(np.array(drawn).T, wanted.items(), strict=True):
+        draws.append([float(process.rate), tree.heights[-1], process.equilibrium[0][0], float(process.noise)])
+    target = {"rate": 1.1 * 1.1, "root": 2 * (1 - 1 / n), "share": 0.5, "noise": 1 / 6}
+    for column, (what, expected) in zip(np.array(draws).T, target.items(), strict=True):
         check_mean(column, expected, what)
 
 
@@ -346,13 +346,15 @@ def test_ascertainment_removes_height_bias():
         tree = ct.simulate_tree(10, random_state=seed)
         process = ct.Multinomial(0.3, [[0.5, 0.5]] * 100, ascertainment="variable")
         X = process.simulate(tree, random_state=100 + seed)
-        for ascertainment, own in errors.items():
-            given = process.replace(ascertainment=ascertainment)
-            logs = [given.rescale_clock(math.exp(-factor)).log_likelihood(tree, X) for factor in factors]
+        for ascertainment, log_ratios in errors.items():
+            conditional = process.replace(ascertainment=ascertainment)
+            logs = [conditional.rescale_clock(math.exp(-factor)).log_likelihood(tree, X) for factor in factors]
             best = int(np.argmax(logs))
             near = slice(best - 1, best + 2)
-            own.append(np.roots(np.polyder(np.polyfit(factors[near], logs[near], 2)))[0])
-    means = {key: (np.mean(own), np.std(own, ddof=1) / math.sqrt(12)) for key, own in errors.items()}
+            log_ratios.append(np.roots(np.polyder(np.polyfit(factors[near], logs[near], 2)))[0])
+    means = {
+        key: (np.mean(log_ratios), np.std(log_ratios, ddof=1) / math.sqrt(12)) for key, log_ratios in errors.items()
+    }
     assert means[None][0] > 0.5
     assert means[None][0] > 10 * means[None][1]
     assert abs(means["variable"][0]) < 4.5 * means["variable"][1]

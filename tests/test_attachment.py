@@ -44,17 +44,17 @@ def quad_mass(tree, low, high, power=0):
     return total
 
 
-def branch_masses(tree, found):
-    return np.bincount(found.nodes, np.exp(found.log_masses), minlength=tree.n_nodes)
+def branch_masses(tree, points):
+    return np.bincount(points.nodes, np.exp(points.log_masses), minlength=tree.n_nodes)
 
 
 @given(trees(), st.sampled_from([0.0, 1e-3, 1.0, 100.0]), st.sampled_from([0.3, 1.1]))
 def test_attachment_point_masses_sum_to_one(tree, shift, width):
-    found = attachment_points(tree, shift, width)
-    assert np.exp(found.log_masses).sum() == pytest.approx(1.0, abs=1e-9)
+    points = attachment_points(tree, shift, width)
+    assert np.exp(points.log_masses).sum() == pytest.approx(1.0, abs=1e-9)
     tops = np.append(tree.heights[tree.parents[:-1]], np.inf)
-    assert np.all(np.diff(found.nodes) >= 0)
-    assert np.all((found.heights >= tree.heights[found.nodes]) & (found.heights <= tops[found.nodes]))
+    assert np.all(np.diff(points.nodes) >= 0)
+    assert np.all((points.heights >= tree.heights[points.nodes]) & (points.heights <= tops[points.nodes]))
 
 
 @given(trees(most=6))
@@ -72,21 +72,21 @@ def test_interval_masses_match_quadrature(tree, a, b):
     low, high = sorted([a * scale, b * scale])
     survival = Survival(tree)
     assert survival.log_survival(np.array([low]))[0] == pytest.approx(-exposure(tree, low), rel=1e-9, abs=1e-12)
-    found = survival.log_mass(np.array([low, low]), np.array([high, np.inf]))
-    assert np.exp(found[0]) == pytest.approx(quad_mass(tree, low, high), rel=1e-6, abs=1e-10)
-    assert np.exp(found[1]) == pytest.approx(quad_mass(tree, low, np.inf), rel=1e-6, abs=1e-10)
+    actual = survival.log_mass(np.array([low, low]), np.array([high, np.inf]))
+    assert np.exp(actual[0]) == pytest.approx(quad_mass(tree, low, high), rel=1e-6, abs=1e-10)
+    assert np.exp(actual[1]) == pytest.approx(quad_mass(tree, low, np.inf), rel=1e-6, abs=1e-10)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 30])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 50.0])
 def test_attachment_point_moments_match_quadrature(n, scale):
     """Points stand for their cells: means of h and of 1 / (h + shift) over all places come out."""
-    drawn = simulate_tree(n, n)
-    tree = Tree(drawn.children, scale * drawn.heights)
+    simulated = simulate_tree(n, n)
+    tree = Tree(simulated.children, scale * simulated.heights)
     # the integral of k h exp(-exposure) is that of exp(-exposure)
     expected = quad_mass(tree, 0.0, np.inf)
-    found = attachment_points(tree)
-    assert np.sum(np.exp(found.log_masses) * found.heights) == pytest.approx(expected, rel=2e-3)
+    points = attachment_points(tree)
+    assert np.sum(np.exp(points.log_masses) * points.heights) == pytest.approx(expected, rel=2e-3)
 
 
 def test_attachment_points_of_one_and_two_leaves():

@@ -44,9 +44,9 @@ def test_predicted_probabilities_are_valid(rival, table):
 
 def test_column_mode_predicts_column_shares(table):
     probabilities = ColumnMode().fit(table).predict_proba(*np.nonzero(np.isnan(table)))
-    for column, found in zip(np.nonzero(np.isnan(table))[1], probabilities, strict=True):
+    for column, probability in zip(np.nonzero(np.isnan(table))[1], probabilities, strict=True):
         values = table[:, column][~np.isnan(table[:, column])]
-        np.testing.assert_allclose(found, [np.mean(values == state) for state in range(len(found))])
+        np.testing.assert_allclose(probability, [np.mean(values == state) for state in range(len(probability))])
 
 
 def distance(x, y):
@@ -57,11 +57,11 @@ def distance(x, y):
 def test_nearest_row_predicts_shares_of_nearest_rows(table):
     rows, columns = np.nonzero(np.isnan(table))
     probabilities = NearestRow().fit(table).predict_proba(rows, columns)
-    for row, column, found in zip(rows, columns, probabilities, strict=True):
+    for row, column, probability in zip(rows, columns, probabilities, strict=True):
         having = np.flatnonzero(~np.isnan(table[:, column]))
         distances = np.array([distance(table[row], table[other]) for other in having])
         nearest = table[having[distances <= distances.min() + 1e-9], column]
-        np.testing.assert_allclose(found, [np.mean(nearest == state) for state in range(len(found))])
+        np.testing.assert_allclose(probability, [np.mean(nearest == state) for state in range(len(probability))])
 
 
 def test_nearest_in_tree_predicts_shares_of_sibling_clade(table):
@@ -69,13 +69,13 @@ def test_nearest_in_tree_predicts_shares_of_sibling_clade(table):
     rival = NearestInTree().fit(table)
     probabilities = rival.predict_proba(rows, columns)
     tree = rival.tree_
-    for row, column, found in zip(rows, columns, probabilities, strict=True):
+    for row, column, probability in zip(rows, columns, probabilities, strict=True):
         node = row
         while np.isnan(table[tree.leaves_below(node), column]).all():
             node = tree.parents[node]
         values = table[tree.leaves_below(node), column]
         values = values[~np.isnan(values)]
-        np.testing.assert_allclose(found, [np.mean(values == state) for state in range(len(found))])
+        np.testing.assert_allclose(probability, [np.mean(values == state) for state in range(len(probability))])
 
 
 def test_baselines_recover_cells_of_clear_groups():

@@ -137,10 +137,10 @@ def test_bhc_matches_definition(d, n_states, n):
         rows, table = random_table(rng, n, d, n_states)
         prior = random_prior(rng, d)
         merges, probabilities, bound = brute_force(table, n, prior)
-        found = merge_all(rows, prior)
-        assert [set(pair) for pair in found.children.tolist()] == [set(pair) for pair in merges]
-        np.testing.assert_allclose(1 / (1 + np.exp(-found.log_odds)), probabilities, rtol=1e-8)
-        assert found.log_evidence_bound == pytest.approx(bound, rel=1e-10)
+        actual = merge_all(rows, prior)
+        assert [set(pair) for pair in actual.children.tolist()] == [set(pair) for pair in merges]
+        np.testing.assert_allclose(1 / (1 + np.exp(-actual.log_odds)), probabilities, rtol=1e-8)
+        assert actual.log_evidence_bound == pytest.approx(bound, rel=1e-10)
 
 
 @pytest.mark.parametrize(("d", "n_states"), KINDS)
@@ -172,10 +172,10 @@ def test_bhc_with_many_columns_matches_definition(d):
     rows, table = random_table(rng, 11, d, ())
     prior = Hyperparameters(0.5, 0.3, 0.5, d + 2.5, 2.0)
     merges, probabilities, bound = brute_force(table, 11, prior)
-    found = merge_all(rows, prior)
-    assert [set(pair) for pair in found.children.tolist()] == [set(pair) for pair in merges]
-    np.testing.assert_allclose(1 / (1 + np.exp(-found.log_odds)), probabilities, rtol=1e-8)
-    assert found.log_evidence_bound == pytest.approx(bound, rel=1e-10)
+    actual = merge_all(rows, prior)
+    assert [set(pair) for pair in actual.children.tolist()] == [set(pair) for pair in merges]
+    np.testing.assert_allclose(1 / (1 + np.exp(-actual.log_odds)), probabilities, rtol=1e-8)
+    assert actual.log_evidence_bound == pytest.approx(bound, rel=1e-10)
 
 
 def test_bhc_of_large_wide_table_keeps_precision():
@@ -183,15 +183,15 @@ def test_bhc_of_large_wide_table_keeps_precision():
     rng = np.random.default_rng(8)
     rows, table = random_table(rng, 40, 20, (2,))
     prior = Hyperparameters(1.0, 0.2, 0.25, 22.0, 2.0)
-    found = merge_all(rows, prior)
+    actual = merge_all(rows, prior)
     leaves = {i: [i] for i in range(40)}
-    for k, (a, b) in enumerate(found.children.tolist()):
+    for k, (a, b) in enumerate(actual.children.tolist()):
         leaves[40 + k] = leaves[a] + leaves[b]
     weight = {i: math.log(prior.concentration) + log_marginal(table, [i], prior) for i in range(40)}
-    for k, (a, b) in enumerate(found.children.tolist()):
+    for k, (a, b) in enumerate(actual.children.tolist()):
         members = leaves[40 + k]
         one = math.log(prior.concentration) + gammaln(len(members)) + log_marginal(table, members, prior)
-        assert found.log_odds[k] == pytest.approx(one - weight[a] - weight[b], abs=1e-8)
+        assert actual.log_odds[k] == pytest.approx(one - weight[a] - weight[b], abs=1e-8)
         weight[40 + k] = np.logaddexp(one, weight[a] + weight[b])
 
 

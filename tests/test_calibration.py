@@ -26,19 +26,19 @@ X3 = np.array([[0.5, 2.0], [1.5, -1.0], [-2.0, 4.0]])
 
 def spreads(X):
     """The variance of each column's observed cells; 1 where they do not vary."""
-    found = [column[~np.isnan(column)] for column in np.asarray(X).T]
-    return np.array([x.var() if len(x) and x.var() > 0 else 1.0 for x in found])
+    values = [column[~np.isnan(column)] for column in np.asarray(X).T]
+    return np.array([x.var() if len(x) and x.var() > 0 else 1.0 for x in values])
 
 
 def middles(X):
-    found = [column[~np.isnan(column)] for column in np.asarray(X).T]
-    return np.array([x.mean() if len(x) else 0.0 for x in found])
+    values = [column[~np.isnan(column)] for column in np.asarray(X).T]
+    return np.array([x.mean() if len(x) else 0.0 for x in values])
 
 
 def rounding(X):
     """What noise has to account for at the least: a twelfth of the squared least step, or a fifth of the column's variance."""
-    found = [np.unique(column[~np.isnan(column)]) for column in np.asarray(X).T]
-    steps = np.array([np.diff(values).min() if len(values) > 1 else 0.0 for values in found])
+    rows = [np.unique(column[~np.isnan(column)]) for column in np.asarray(X).T]
+    steps = np.array([np.diff(values).min() if len(values) > 1 else 0.0 for values in rows])
     return np.minimum(steps**2 / 12, 0.2 * spreads(X))
 
 
@@ -60,9 +60,9 @@ def log_prior(process, X, hold_noise=False):
         return rates + sum(
             stats.dirichlet(np.full(len(q), 1 + 1 / len(q))).logpdf(q) for q in process.equilibrium if len(q) > 1
         )
-    own = np.diag(process.variance) if process.variance.ndim == 2 else process.variance
+    estimates = np.diag(process.variance) if process.variance.ndim == 2 else process.variance
     least = rounding(X) if process.variance.ndim else rounding(X).mean()
-    if np.any(process.noise * own < (1 - 1e-9) * least):
+    if np.any(process.noise * estimates < (1 - 1e-9) * least):
         return -np.inf
     total = variance_log_prior(process.variance, X)
     if not hold_noise:
@@ -150,11 +150,11 @@ def test_parameter_prior_matches_documentation(kind, shape):
         settled = [process.resolve(X) for process in (first, second)]
         for hold_noise in (False, True):
             expected = [log_prior(process, X, hold_noise) for process in settled]
-            found = [process.log_parameter_prior(X, hold_noise) for process in settled]
+            values = [process.log_parameter_prior(X, hold_noise) for process in settled]
             if -np.inf in expected:
-                assert np.isinf(found).tolist() == np.isinf(expected).tolist()
+                assert np.isinf(values).tolist() == np.isinf(expected).tolist()
             else:
-                assert found[1] - found[0] == pytest.approx(expected[1] - expected[0], rel=1e-9, abs=1e-9)
+                assert values[1] - values[0] == pytest.approx(expected[1] - expected[0], rel=1e-9, abs=1e-9)
                 compared += 1
     assert compared >= 1
 
@@ -218,12 +218,12 @@ def test_sums_of_squares_are_averaged_over_trees(shape):
     )
     scaled = [contrasts_by_hand(X3, noise), other]
     # rows stacked with the roots of the weights have the average squares, of two merges and not of four
-    stacked = np.vstack([np.sqrt(share) * own for share, own in zip(weights / 4, scaled, strict=True)])
+    stacked = np.vstack([np.sqrt(share) * value for share, value in zip(weights / 4, scaled, strict=True)])
     spread, squares = X3.var(axis=0), stacked.T @ stacked
-    own = np.diag(squares)
+    estimates = np.diag(squares)
     expected = {
-        "scalar": (spread.mean() / B + 0.5 * own.sum()) / (A + 2 - 1),
-        "diagonal": (spread / B + 0.5 * own) / (A + 1 - 1),
+        "scalar": (spread.mean() / B + 0.5 * estimates.sum()) / (A + 2 - 1),
+        "diagonal": (spread / B + 0.5 * estimates) / (A + 1 - 1),
         "full": (2 / B * np.diag(spread) + squares) / (2 * A - 2 + 2),
     }[shape]
     fitted = ct.calibrate(ct.Brownian(START[shape], noise), [TREE, OTHER], X3, weights, hold_noise=True)
@@ -243,11 +243,11 @@ def test_variance_and_noise_match_scipy_optimum(shape):
         variance = np.exp(logs[1:]) if shape == "diagonal" else np.exp(logs[1])
         return -objective(ct.Brownian(variance, np.exp(logs[0])), [tree], X)
 
-    found = optimize.minimize(
+    values = optimize.minimize(
         cost, np.zeros(1 + count) - 1, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9}
     )
-    assert fitted.noise == pytest.approx(np.exp(found.x[0]), rel=0.02)
-    assert np.atleast_1d(fitted.variance) == pytest.approx(np.exp(found.x[1:]), rel=0.02)
+    assert fitted.noise == pytest.approx(np.exp(values.x[0]), rel=0.02)
+    assert np.atleast_1d(fitted.variance) == pytest.approx(np.exp(values.x[1:]), rel=0.02)
 
 
 # -- no better place nearby ----------------------------------------------------------------------------------------
@@ -255,37 +255,37 @@ def test_variance_and_noise_match_scipy_optimum(shape):
 
 def neighbors(process):
     """Return processes with one parameter moved by a tenth of itself, or of a deviation."""
-    found = []
+    values = []
     for factor in (0.9, 1 / 0.9):
         if isinstance(process, ct.Multinomial):
             for d in range(process.rate.size):
                 rate = np.array(process.rate)
                 rate[(d,) * rate.ndim] *= factor
-                found.append(ct.Multinomial(rate, process.equilibrium))
+                values.append(ct.Multinomial(rate, process.equilibrium))
             for d, q in enumerate(process.equilibrium):
                 moved = np.array(q)
                 moved[0] *= factor
                 others = list(process.equilibrium)
                 others[d] = moved / moved.sum()
-                found.append(ct.Multinomial(process.rate, others))
+                values.append(ct.Multinomial(process.rate, others))
             continue
-        own = {"variance": process.variance, "noise": process.noise}
+        estimates = {"variance": process.variance, "noise": process.noise}
         if isinstance(process, ct.OrnsteinUhlenbeck):
-            own |= {"rate": process.rate, "mean": process.mean}
+            estimates |= {"rate": process.rate, "mean": process.mean}
             step = (factor - 1) * process.deviations(len(process.mean))
-            found += [type(process)(**(own | {"mean": process.mean + e * step})) for e in np.eye(len(step))]
-            found.append(type(process)(**(own | {"rate": factor * process.rate})))
-        found.append(type(process)(**(own | {"variance": factor * process.variance})))
-        found.append(type(process)(**(own | {"noise": factor * process.noise})))
+            values += [type(process)(**(estimates | {"mean": process.mean + e * step})) for e in np.eye(len(step))]
+            values.append(type(process)(**(estimates | {"rate": factor * process.rate})))
+        values.append(type(process)(**(estimates | {"variance": factor * process.variance})))
+        values.append(type(process)(**(estimates | {"noise": factor * process.noise})))
         if process.variance.ndim == 1:
-            found += [
-                type(process)(**(own | {"variance": process.variance * np.where(e, factor, 1)}))
+            values += [
+                type(process)(**(estimates | {"variance": process.variance * np.where(e, factor, 1)}))
                 for e in np.eye(len(process.variance))
             ]
         if process.variance.ndim == 2:
             tilt = np.diag(process.deviations(2)) @ np.array([[0, 1.0], [1.0, 0]]) @ np.diag(process.deviations(2))
-            found.append(type(process)(**(own | {"variance": process.variance + 0.1 * (factor - 1) * tilt})))
-    return found
+            values.append(type(process)(**(estimates | {"variance": process.variance + 0.1 * (factor - 1) * tilt})))
+    return values
 
 
 @every_case
@@ -301,8 +301,8 @@ def test_fit_is_local_maximum(kind, shape):
             start = ct.Multinomial(np.ones(2) if process.rate.ndim else 1.0, [[0.5, 0.5], [0.3, 0.3, 0.4]])
         else:
             variance = np.eye(2) if shape == "full" else np.ones(2) if process.variance.ndim else 1.0
-            own = {"rate": 0.8, "mean": [0.0, 0.0]} if kind == "stationary" else {}
-            start = type(process)(variance=variance, noise=0.1, **own)
+            estimates = {"rate": 0.8, "mean": [0.0, 0.0]} if kind == "stationary" else {}
+            start = type(process)(variance=variance, noise=0.1, **estimates)
         fitted = ct.calibrate(start, trees, X, weights)
         best = objective(fitted, trees, X, weights)
         gained.append(best - objective(start, trees, X, weights))
@@ -327,8 +327,8 @@ def test_fit_is_local_maximum(kind, shape):
 def test_calibrate_never_lowers_objective(case, seed, n, n_trees, log_scale, hold_noise):
     rng = np.random.default_rng(seed)
     process, X = problem(*case, rng, n)
-    drawn = [ct.simulate_tree(n, rng) for _ in range(n_trees)]
-    trees = [ct.Tree(tree.children, 10.0**log_scale * tree.heights) for tree in drawn]
+    simulated = [ct.simulate_tree(n, rng) for _ in range(n_trees)]
+    trees = [ct.Tree(tree.children, 10.0**log_scale * tree.heights) for tree in simulated]
     weights = rng.exponential(size=n_trees) if rng.random() < 0.5 else None
     fitted = ct.calibrate(process, trees, X, weights, hold_noise=hold_noise)
     assert type(fitted) is type(process)
@@ -351,17 +351,19 @@ def test_calibrate_can_move_from_zero_noise(kind, shape):
         rng = np.random.default_rng(seed)
         process, X = problem(kind, shape, rng, 8)
         X[3] = X[2]
-        drawn = ct.simulate_tree(8, rng)
-        heights = drawn.heights.copy()
+        simulated = ct.simulate_tree(8, rng)
+        heights = simulated.heights.copy()
         heights[8:10] = 0.0
-        tree = ct.Tree(drawn.children, heights)
-        own = {"rate": process.rate, "mean": process.mean} if kind == "stationary" else {}
-        fitted = ct.calibrate(type(process)(variance=process.variance, noise=0.0, **own), tree, X)
+        tree = ct.Tree(simulated.children, heights)
+        estimates = {"rate": process.rate, "mean": process.mean} if kind == "stationary" else {}
+        fitted = ct.calibrate(type(process)(variance=process.variance, noise=0.0, **estimates), tree, X)
         assert 1e-6 <= fitted.noise <= 1e4
         reached = own_objective(fitted, [tree], X)
         assert np.isfinite(reached)
         for noise in (0.01, 0.1, 1.0):
-            held = ct.calibrate(type(process)(variance=process.variance, noise=noise, **own), tree, X, hold_noise=True)
+            held = ct.calibrate(
+                type(process)(variance=process.variance, noise=noise, **estimates), tree, X, hold_noise=True
+            )
             if kind == "brownian":  # without a start, noise is looked for everywhere
                 assert reached >= own_objective(held, [tree], X) - 0.01
 
@@ -504,10 +506,10 @@ def test_gradients_of_large_tree_and_one_row():
 def parameters(process):
     if isinstance(process, ct.Multinomial):
         return np.concatenate([np.atleast_1d(process.rate), *process.equilibrium])
-    own = [process.variance.ravel(), [process.noise]]
+    estimates = [process.variance.ravel(), [process.noise]]
     if isinstance(process, ct.OrnsteinUhlenbeck):
-        own += [[process.rate], process.mean]
-    return np.concatenate(own)
+        estimates += [[process.rate], process.mean]
+    return np.concatenate(estimates)
 
 
 @every_case
@@ -555,13 +557,13 @@ def test_calibrate_recovers_column_variances_and_covariance():
 
 def stationary_fits():
     """Three tables of 500 rows and 40 columns: rate 1.5, variance 3, noise 0.2; the averages of what was fitted."""
-    found = []
+    values = []
     for seed in range(3):
         tree = ct.simulate_tree(500, seed)
         X = ct.OrnsteinUhlenbeck(1.5, 2.0, 3.0, 0.2).simulate(tree, 100 + seed, n_columns=40)
         fitted = ct.calibrate(ct.OrnsteinUhlenbeck(noise=0.1), tree, X)
-        found.append([fitted.rate, fitted.variance, fitted.noise, fitted.mean.mean()])
-    return np.mean(found, axis=0)
+        values.append([fitted.rate, fitted.variance, fitted.noise, fitted.mean.mean()])
+    return np.mean(values, axis=0)
 
 
 @pytest.fixture(scope="module")
@@ -641,12 +643,12 @@ def test_noise_is_at_least_rounding_noise(kind, shape):
     start = {"scalar": 1.0, "diagonal": np.ones(3), "full": np.eye(3)}[shape]
     process = ct.Brownian(start, 0.5) if kind == "brownian" else ct.OrnsteinUhlenbeck(1.0, 0.0, start, 0.5)
     fitted = ct.calibrate(process, tree, X)
-    own = fitted.deviations(3) ** 2 * fitted.noise
+    estimates = fitted.deviations(3) ** 2 * fitted.noise
     if shape == "scalar":
-        own, least = own.mean(), least.mean()
-    assert np.all(own >= least * (1 - 1e-6))
+        estimates, least = estimates.mean(), least.mean()
+    assert np.all(estimates >= least * (1 - 1e-6))
     assert own_objective(fitted, [tree], X) > own_objective(process, [tree], X)
-    lower = {"variance": fitted.variance, "noise": 0.9 * fitted.noise * np.min(least / own)}
+    lower = {"variance": fitted.variance, "noise": 0.9 * fitted.noise * np.min(least / estimates)}
     lower |= {"rate": 1.0} if kind == "stationary" else {}
     assert type(process)(**lower).log_parameter_prior(X) == -np.inf
 
@@ -807,9 +809,9 @@ Jumps.__abstractmethods__ = frozenset()  # nothing else of it is ever called
     ],
 )
 def test_invalid_calibrations_are_rejected(arguments, message):
-    given = {"process": ct.Brownian(noise=0.1), "trees": TREE, "X": X3} | arguments
+    values = {"process": ct.Brownian(noise=0.1), "trees": TREE, "X": X3} | arguments
     with pytest.raises(InputError, match=message):
-        ct.calibrate(**given)
+        ct.calibrate(**values)
 
 
 def test_calibrate_rejects_greedy_result_as_tree():

@@ -22,14 +22,14 @@ def all_topologies(names):
     if len(names) == 1:
         return [frozenset()]
     first, *others = sorted(names)
-    found = []
+    results = []
     for size in range(len(others)):
         for chosen in combinations(others, size):
             left = frozenset([first, *chosen])
             right = frozenset(names) - left
             for a in all_topologies(left):
-                found.extend(a | b | {frozenset(names)} for b in all_topologies(right))
-    return found
+                results.extend(a | b | {frozenset(names)} for b in all_topologies(right))
+    return results
 
 
 def probabilities_by_enumeration(sample):
@@ -85,9 +85,9 @@ def test_ccd_matches_enumeration(n, n_trees, seed, from_prior):
     expected = probabilities_by_enumeration(sample)
     clades = ConditionalClades(sample)
     assert clades.n_trees() == len(expected)
-    found = {topology: math.exp(clades.log_probability(tree_of(topology, sample.leaf_names))) for topology in expected}
-    assert found == pytest.approx(expected)
-    assert sum(found.values()) == pytest.approx(1)
+    values = {topology: math.exp(clades.log_probability(tree_of(topology, sample.leaf_names))) for topology in expected}
+    assert values == pytest.approx(expected)
+    assert sum(values.values()) == pytest.approx(1)
     assert clades.entropy() == pytest.approx(-sum(p * math.log(p) for p in expected.values()), abs=1e-12)
     best = clades_of(clades.best_tree())
     assert expected[best] == pytest.approx(max(expected.values()))

@@ -30,14 +30,14 @@ def nexus(matrix, form="datatype=dna", n_taxa=3, n_characters=4, block="data", b
 
 def rows_of(characters):
     """Return the cells of each taxon, sets as sorted text in braces, missing cells as ?."""
-    shown = {}
+    rows = {}
     for k, taxon in enumerate(characters.taxa):
         cells = [column.cells[k] for column in characters.columns]
-        shown[taxon] = [
+        rows[taxon] = [
             "?" if cell is None else "{" + "".join(sorted(cell)) + "}" if isinstance(cell, frozenset) else cell
             for cell in cells
         ]
-    return shown
+    return rows
 
 
 def read(text, **options):
@@ -46,8 +46,8 @@ def read(text, **options):
 
 class TestNexus:
     def test_nexus_dna_symbols_are_read(self):
-        found = read(nexus("a ACGT\nb acgu\nc -?RN", n_taxa=3))
-        assert found == {"a": list("ACGT"), "b": list("ACGT"), "c": ["?", "?", "{AG}", "?"]}
+        rows = read(nexus("a ACGT\nb acgu\nc -?RN", n_taxa=3))
+        assert rows == {"a": list("ACGT"), "b": list("ACGT"), "c": ["?", "?", "{AG}", "?"]}
 
     def test_nucleotide_ambiguity_codes_are_read(self):
         codes = {"R": "AG", "Y": "CT", "M": "AC", "K": "GT", "S": "CG", "W": "AT"}
@@ -61,26 +61,26 @@ class TestNexus:
     def test_nexus_rna_and_protein_symbols_are_read(self):
         assert read(nexus("a ACGU\nb acgt\nc YYYY", "datatype=rna"))["c"] == ["{CU}"] * 4
         assert read(nexus("a ACGU\nb acgt\nc YYYY", "datatype=rna"))["b"] == list("ACGU")
-        found = read(nexus("a MKLV\nb BZJX\nc WY*-", "datatype=protein"))
-        assert found["b"] == ["{DN}", "{EQ}", "{IL}", "?"]
-        assert found["c"] == ["W", "Y", "*", "?"]
+        rows = read(nexus("a MKLV\nb BZJX\nc WY*-", "datatype=protein"))
+        assert rows["b"] == ["{DN}", "{EQ}", "{IL}", "?"]
+        assert rows["c"] == ["W", "Y", "*", "?"]
 
     def test_nexus_gaps_can_be_states(self):
-        found = read(nexus("a A-GT\nb {A-}CGN\nc AC?T"), gaps="state")
-        assert found == {"a": list("A-GT"), "b": ["{-A}", "C", "G", "{ACGT}"], "c": ["A", "C", "?", "T"]}
+        rows = read(nexus("a A-GT\nb {A-}CGN\nc AC?T"), gaps="state")
+        assert rows == {"a": list("A-GT"), "b": ["{-A}", "C", "G", "{ACGT}"], "c": ["A", "C", "?", "T"]}
         assert read(nexus("a A-GT\nb {A-}CGT\nc ACGT"))["b"][0] == "?"
 
     def test_nexus_standard_data_with_state_sets(self):
         form = 'datatype=standard symbols="0 1 2" missing=? gap=-'
-        found = read(nexus("a 01{12}0\nb (0 1)2?-\nc 0{0,2}(2)1", form))
-        assert found["a"] == ["0", "1", "{12}", "0"]
-        assert found["b"] == ["{01}", "2", "?", "?"]
-        assert found["c"] == ["0", "{02}", "2", "1"]
+        rows = read(nexus("a 01{12}0\nb (0 1)2?-\nc 0{0,2}(2)1", form))
+        assert rows["a"] == ["0", "1", "{12}", "0"]
+        assert rows["b"] == ["{01}", "2", "?", "?"]
+        assert rows["c"] == ["0", "{02}", "2", "1"]
 
     def test_nexus_symbols_option_is_read(self):
         assert read(nexus("a 0A9a\nb bB10\nc 0000", 'datatype=standard symbols="019AB"'))["b"] == ["B", "B", "1", "0"]
-        found = read(nexus("a aAbB\nb aAbB\nc aaaa", 'datatype=standard respectcase symbols="abAB"'))
-        assert found["a"] == list("aAbB")
+        rows = read(nexus("a aAbB\nb aAbB\nc aaaa", 'datatype=standard respectcase symbols="abAB"'))
+        assert rows["a"] == list("aAbB")
         assert read(nexus("a 0123\nb 4567\nc 8900", 'datatype=standard symbols="0~9"'))["b"] == list("4567")
         assert read(nexus("a 0123\nb 4567\nc 8900", "datatype=standard"))["c"] == list("8900")
 
@@ -107,12 +107,12 @@ class TestNexus:
 
     def test_nexus_interleaved_matrix_with_match_characters(self):
         matrix = "a AC\nb .G\nc T.\n\na GT\nb ..\nc A?"
-        found = read(nexus(matrix, "datatype=dna interleave=yes matchchar=. gap=-"))
-        assert found == {"a": list("ACGT"), "b": list("AGGT"), "c": list("TCA?")}
+        rows = read(nexus(matrix, "datatype=dna interleave=yes matchchar=. gap=-"))
+        assert rows == {"a": list("ACGT"), "b": list("AGGT"), "c": list("TCA?")}
 
     def test_nexus_options_may_lack_blanks(self):
-        found = read(nexus("a A*GT\nb .~~C\nc ACGT", "datatype = dna missing=* gap=~ matchchar=. interleave=no"))
-        assert found["b"] == ["A", "?", "?", "C"]
+        rows = read(nexus("a A*GT\nb .~~C\nc ACGT", "datatype = dna missing=* gap=~ matchchar=. interleave=no"))
+        assert rows["b"] == ["A", "?", "?", "C"]
 
     def test_nexus_rows_may_span_lines(self):
         assert read(nexus("a\nAC\nGT\nb A CG\n T\nc ACGT")) == {key: list("ACGT") for key in "abc"}
@@ -123,29 +123,29 @@ class TestNexus:
         assert list(read(nexus(matrix), preserve_underscores=True))[2] == "Pan_paniscus"
 
     def test_nexus_comments_are_skipped(self):
-        found = read(nexus("[x] a A[;]C[nested [x]]GT\nb [ACGT\nACGT] ACGT\n[c] c ACGT", before="[! begin data; ]\n"))
-        assert found == {key: list("ACGT") for key in "abc"}
+        rows = read(nexus("[x] a A[;]C[nested [x]]GT\nb [ACGT\nACGT] ACGT\n[c] c ACGT", before="[! begin data; ]\n"))
+        assert rows == {key: list("ACGT") for key in "abc"}
 
     def test_nexus_nolabels_uses_taxa_block(self):
         before = "begin taxa;\ndimensions ntax=3;\ntaxlabels a 'b c' d;\nend;\n"
         matrix = "ACGT\nAC\nGT\nTTTT"
-        found = read(nexus(matrix, "datatype=dna nolabels", before=before, block="characters"))
-        assert found == {"a": list("ACGT"), "b c": list("ACGT"), "d": list("TTTT")}
+        rows = read(nexus(matrix, "datatype=dna nolabels", before=before, block="characters"))
+        assert rows == {"a": list("ACGT"), "b c": list("ACGT"), "d": list("TTTT")}
         matrix = "AC\nAC\nTT\n\nGT\nGT\nTT"
-        assert found == read(nexus(matrix, "datatype=dna nolabels interleave", before=before, block="characters"))
+        assert rows == read(nexus(matrix, "datatype=dna nolabels interleave", before=before, block="characters"))
 
     def test_nexus_character_names_are_read(self):
         labels = "charstatelabels 1 colour / red green, 2 'tail length', 4 size;\n"
-        found = parse_nexus(nexus("a 0101\nb 0011\nc 1100", "datatype=standard", statements=labels), "x.nex")
-        assert [column.name for column in found.columns] == ["colour", "tail length", "character3", "size"]
-        found = parse_nexus(
+        characters = parse_nexus(nexus("a 0101\nb 0011\nc 1100", "datatype=standard", statements=labels), "x.nex")
+        assert [column.name for column in characters.columns] == ["colour", "tail length", "character3", "size"]
+        characters = parse_nexus(
             nexus("a 0101\nb 0011\nc 1100", "datatype=standard", statements="charlabels p q q r;\n"), "x"
         )
-        assert [column.name for column in found.columns] == ["p", "q", "q_2", "r"]
+        assert [column.name for column in characters.columns] == ["p", "q", "q_2", "r"]
 
     def test_nexus_tokens_are_read(self):
-        found = read(nexus("a red big\nb {red green} ?\nc green big", "datatype=standard tokens", n_characters=2))
-        assert found == {"a": ["red", "big"], "b": ["{greenred}", "?"], "c": ["green", "big"]}
+        rows = read(nexus("a red big\nb {red green} ?\nc green big", "datatype=standard tokens", n_characters=2))
+        assert rows == {"a": ["red", "big"], "b": ["{greenred}", "?"], "c": ["green", "big"]}
 
     def test_nexus_partitions_are_read(self):
         after = (
@@ -154,10 +154,10 @@ class TestNexus:
             "begin assumptions; charpartition q = front: 1 2, back: 3-6; end;\n"
         )
         characters = parse_nexus(nexus("a ACGTAC\nb ACGTAC\nc ACGTAC", n_characters=6, after=after), "x.nex")
-        found = {
-            name: [int(own.removeprefix("site")) for own in names] for name, names in characters.partitions.items()
+        values = {
+            name: [int(name.removeprefix("site")) for name in names] for name, names in characters.partitions.items()
         }
-        assert found == {
+        assert values == {
             "coding": [1, 2, 3],
             "third ones": [3, 6],
             "both": [5, 6, 1, 2, 3],
@@ -176,10 +176,10 @@ class TestNexus:
 
     def test_nexus_blocks_are_joined_by_taxon(self):
         second = nexus("c 0.5\na 1.5\nd 2.5", "datatype=continuous", n_characters=1, block="characters")
-        found = read(nexus("a ACGT\nb ACGT\nc ACGT") + second.removeprefix("#NEXUS\n"))
-        assert found["b"] == [*"ACGT", "?"]
-        assert found["c"] == [*"ACGT", 0.5]
-        assert found["d"] == [*"????", 2.5]
+        rows = read(nexus("a ACGT\nb ACGT\nc ACGT") + second.removeprefix("#NEXUS\n"))
+        assert rows["b"] == [*"ACGT", "?"]
+        assert rows["c"] == [*"ACGT", 0.5]
+        assert rows["d"] == [*"????", 2.5]
 
     def test_nexus_line_ends_and_compression(self, tmp_path):
         text = nexus("a ACGT\nb ACGT\nc ACGT")
@@ -221,8 +221,8 @@ class TestNexus:
         assert list(read(nexus(f"a ACGT\nb {deep}ACGT\nc ACGT"))) == ["a", "b", "c"]
         chain = "".join(f"charset s{k} = s{k + 1}; " for k in range(300))
         after = f"begin sets; {chain} charset s300 = 1 s0; end;\n"
-        found = parse_nexus(nexus("a ACGT\nb ACGT\nc ACGT", after=after), "x.nex")
-        assert found.partitions["s0"] == ("site1",)
+        characters = parse_nexus(nexus("a ACGT\nb ACGT\nc ACGT", after=after), "x.nex")
+        assert characters.partitions["s0"] == ("site1",)
 
 
 # As these programs write files, shortened.
@@ -339,27 +339,27 @@ END; [Characters]
 
 class TestDialects:
     def test_mesquite_file_is_read(self):
-        found = parse_nexus(MESQUITE, "x.nex")
-        assert rows_of(found) == {
+        characters = parse_nexus(MESQUITE, "x.nex")
+        assert rows_of(characters) == {
             "Homo sapiens": ["0", "1", "{02}"],
             "Pan sp. (nov)": ["{01}", "?", "?"],
             "C": ["2", "1", "0"],
         }
-        assert [column.name for column in found.columns] == ["Skull, shape", "tail length", "character3"]
+        assert [column.name for column in characters.columns] == ["Skull, shape", "tail length", "character3"]
 
     def test_mrbayes_file_is_read(self):
-        found = parse_nexus(MRBAYES, "x.nex")
-        assert rows_of(found)["B"] == [*"ACGTACGTA", "0", "{01}", "2"]
-        assert found.partitions == {
+        characters = parse_nexus(MRBAYES, "x.nex")
+        assert rows_of(characters)["B"] == [*"ACGTACGTA", "0", "{01}", "2"]
+        assert characters.partitions == {
             "pos1": ("site1", "site4", "site7"),
             "pos2": ("site2", "site5", "site8", "character11"),
             "morph": ("character10", "character11", "character12"),
         }
 
     def test_beast_file_is_read(self):
-        found = parse_nexus(BEAST, "x.nex")
-        assert rows_of(found) == {"A": list("0101"), "B": list("1??0")}
-        assert list(found.partitions) == ["all_of_it"]
+        characters = parse_nexus(BEAST, "x.nex")
+        assert rows_of(characters) == {"A": list("0101"), "B": list("1??0")}
+        assert list(characters.partitions) == ["all_of_it"]
 
     def test_splitstree_file_is_read(self):
         assert read(SPLITSTREE) == {"a": list("ACGT"), "b": ["A", "C", "?", "{AG}"]}
@@ -367,8 +367,8 @@ class TestDialects:
 
 class TestAlignments:
     def test_fasta_sequences_are_read(self):
-        found = parse_fasta(">a first\nACG\nT\n>b second\n; comment\nA-RN\n\n>c\nac gu\n", "x.fa")
-        assert rows_of(found) == {"a": list("ACGT"), "b": ["A", "?", "{AG}", "?"], "c": list("ACGT")}
+        characters = parse_fasta(">a first\nACG\nT\n>b second\n; comment\nA-RN\n\n>c\nac gu\n", "x.fa")
+        assert rows_of(characters) == {"a": list("ACGT"), "b": ["A", "?", "{AG}", "?"], "c": list("ACGT")}
         assert parse_fasta(">x 1\nA\n>x 2\nC\n", "x.fa").taxa == ("x 1", "x 2")
 
     @pytest.mark.parametrize(
@@ -376,8 +376,8 @@ class TestAlignments:
         [("ACGTRYN-", "dna"), ("ACGUN", "rna"), ("MKVLA", "protein"), ("0110?", "standard"), ("????", "dna")],
     )
     def test_datatype_is_guessed_from_symbols(self, sequences, datatype):
-        found = parse_fasta(f">a\n{sequences}\n>b\n{sequences}\n", "x.fa")
-        assert {column.datatype for column in found.columns} == {datatype}
+        characters = parse_fasta(f">a\n{sequences}\n>b\n{sequences}\n", "x.fa")
+        assert {column.datatype for column in characters.columns} == {datatype}
 
     def test_datatype_option_overrides_guess(self, tmp_path):
         (tmp_path / "x.fa").write_text(">a\nACGT\n>b\nACCA\n")
@@ -406,8 +406,8 @@ class TestAlignments:
         if "alphaACGTA" in text:  # strict names of ten letters, without a blank
             text = "3 6\nalpha aaaaACGTAC\nbeta bbbbbAC-TAC\ngamma ggggACRTAC\n"
             assert parse_phylip(text, "x.phy").taxa == ("alpha aaaa", "beta bbbbb", "gamma gggg")
-        found = list(rows_of(parse_phylip(text, "x.phy")).values())
-        assert found == [list("ACGTAC"), list("AC?TAC"), ["A", "C", "{AG}", *"TAC"]]
+        characters = list(rows_of(parse_phylip(text, "x.phy")).values())
+        assert characters == [list("ACGTAC"), list("AC?TAC"), ["A", "C", "{AG}", *"TAC"]]
 
     @pytest.mark.parametrize("text", ["", "\n\n", "a ACGT\n", "2\na A\n", "0 4\n", "-1 4\na A", "x y\n", "²  4\n"])
     def test_invalid_phylip_is_rejected_with_line(self, text):
@@ -425,8 +425,10 @@ def terms(name):
 
 
 def table(url, kind, **columns):
-    own = [{"name": name, "propertyUrl": terms(term)} if term else {"name": name} for name, term in columns.items()]
-    return {"url": url, "dc:conformsTo": terms(kind), "tableSchema": {"columns": own}}
+    parameters = [
+        {"name": name, "propertyUrl": terms(term)} if term else {"name": name} for name, term in columns.items()
+    ]
+    return {"url": url, "dc:conformsTo": terms(kind), "tableSchema": {"columns": parameters}}
 
 
 STRUCTURE = {
@@ -484,30 +486,30 @@ class TestOtherPrograms:
     @pytest.mark.parametrize("form", ["fasta", "phylip", "phylip-sequential", "phylip-relaxed", "nexus"])
     def test_files_written_by_biopython_are_read(self, alignment, form):
         parse = {"fasta": parse_fasta, "nexus": parse_nexus}.get(form, parse_phylip)
-        found = rows_of(parse(format(alignment, form), "x"))
+        rows = rows_of(parse(format(alignment, form), "x"))
         cells = {"R": "{AG}", "Y": "{CT}", "N": "?", "-": "?"}
-        assert found == {row.id: [cells.get(own, own) for own in str(row.seq)] for row in alignment}
+        assert rows == {row.id: [cells.get(value, value) for value in str(row.seq)] for row in alignment}
 
 
 class TestCLDF:
     def test_cldf_structure_dataset_is_read(self):
-        found = parse_files(STRUCTURE)
-        assert found.taxa == ("German, High", "English", "French", "Italian")
-        assert [column.name for column in found.columns] == ["order", "tone"]
-        assert found.columns[0].cells == ["SOV", "SVO", frozenset({"SOV", "SVO"}), "VSO"]
-        assert found.columns[1].cells == [None, "no", None, None]
+        characters = parse_files(STRUCTURE)
+        assert characters.taxa == ("German, High", "English", "French", "Italian")
+        assert [column.name for column in characters.columns] == ["order", "tone"]
+        assert characters.columns[0].cells == ["SOV", "SVO", frozenset({"SOV", "SVO"}), "VSO"]
+        assert characters.columns[1].cells == [None, "no", None, None]
 
     def test_cldf_wordlist_is_read(self):
-        found = parse_files(WORDS)
-        assert found.taxa == ("a", "b", "c", "d")
-        cells = {column.name: column.cells for column in found.columns}
+        characters = parse_files(WORDS)
+        assert characters.taxa == ("a", "b", "c", "d")
+        cells = {column.name: column.cells for column in characters.columns}
         assert cells == {
             "foot:f1": ["0", None, "1", None],
             "foot:f2": ["1", None, "0", None],
             "hand:h1": ["1", "1", None, None],
             "hand:h2": ["0", "1", None, None],
         }
-        assert found.partitions == {"foot": ("foot:f1", "foot:f2"), "hand": ("hand:h1", "hand:h2")}
+        assert characters.partitions == {"foot": ("foot:f1", "foot:f2"), "hand": ("hand:h1", "hand:h2")}
 
     @pytest.mark.parametrize(
         ("file", "old", "new", "facts"),
@@ -611,15 +613,15 @@ def parse(kind, text):
 
 def find_rows(kind, lines):
     """Return the lines that hold cells, each with its taxon."""
-    taxon, found = None, []
+    taxon, results = None, []
     for k, line in enumerate(lines):
         if match := re.match(r">?([abcd][1-4])\b", line):
             taxon = match.group(1)
         if taxon and ((kind != "fasta" and match) or (kind == "fasta" and line and not match)):
-            found.append((k, taxon))
+            results.append((k, taxon))
         if line.strip() == ";":
             break
-    return found
+    return results
 
 
 def break_row(kind, rng):
@@ -643,7 +645,7 @@ def break_row(kind, rng):
     elif what == "empty":
         symbols[at] = "{}"
     else:  # the name of another taxon, or its own name twice
-        other = next(own for _, own in rows if own != taxon)
+        other = next(value for _, value in rows if value != taxon)
         if kind == "fasta":
             header = next(n for n in range(k, -1, -1) if lines[n].startswith(">"))
             lines[header] = f">{other}"
@@ -668,10 +670,10 @@ def test_broken_rows_are_reported_with_taxon_and_line(kind):
             parse(kind, text)
         message = str(caught.value)
         assert any(f"'{taxon}'" in message for taxon in taxa), (what, message)
-        named = {int(own) for own in re.findall(r"line (\d+)", message)}
+        named = {int(value) for value in re.findall(r"line (\d+)", message)}
         lines = text.split("\n")
         # a row may be on several lines, and a taxon occur twice
-        assert named & {line, *(k + 1 for k, own in enumerate(lines) if any(t in own for t in taxa))}, (what, message)
+        assert named & {line, *(k + 1 for k, line in enumerate(lines) if any(t in line for t in taxa))}, (what, message)
 
 
 N_DAMAGED = 500  # files of each kind; any number may be tried
@@ -715,12 +717,12 @@ def test_damaged_files_are_read_or_rejected_with_location(kind):
         text = SOURCES[kind]
         for _ in range(rng.integers(1, 4)):
             text = damage(text, rng)
-        found, message = outcome(lambda text=text: parse(kind, text))
-        n_refused += found is None
-        if found is None:
+        actual, message = outcome(lambda text=text: parse(kind, text))
+        n_refused += actual is None
+        if actual is None:
             assert re.search(r"line \d+|#NEXUS|has no (characters|sequences)", message), message
         else:
-            assert all(len(column.cells) == len(found.taxa) for column in found.columns)
+            assert all(len(column.cells) == len(actual.taxa) for column in actual.columns)
     assert n_refused > N_DAMAGED / 3
 
 
@@ -731,9 +733,9 @@ def test_damaged_cldf_is_read_or_rejected(files):
     for _ in range(100):
         name = sorted(files)[rng.integers(len(files))]
         damaged = files | {name: damage(files[name], rng)}
-        found, message = outcome(lambda damaged=damaged: parse_files(damaged))
-        n_refused += found is None
-        assert found or "folder" in message
+        characters, message = outcome(lambda damaged=damaged: parse_files(damaged))
+        n_refused += characters is None
+        assert characters or "folder" in message
     assert n_refused > 30
 
 
@@ -817,8 +819,8 @@ def test_benchmark_alignments_have_published_sizes(published_data):
         pytest.skip("the alignments are not there")
     sizes = [(27, 1949), (29, 2520), (36, 1812), (41, 1137), (50, 378), (50, 1133), (59, 1824), (64, 1008)]
     for path, size in zip(paths, sizes, strict=True):
-        found = parse_file(open_table(path))
-        assert (len(found.taxa), len(found.columns)) == size
+        characters = parse_file(open_table(path))
+        assert (len(characters.taxa), len(characters.columns)) == size
 
 
 @pytest.mark.parametrize(

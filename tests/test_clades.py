@@ -18,8 +18,8 @@ def names_of(mask, tree):
 @given(st.integers(1, 12), seeds)
 def test_clade_masks_match_clades(n, seed):
     tree = ct.simulate_tree(n, random_state=seed)
-    found = [names_of(mask, tree) for mask in clade_masks(tree)]
-    assert dict(zip(found, tree.merge_heights, strict=True)) == heights_of_clades(tree)
+    values = [names_of(mask, tree) for mask in clade_masks(tree)]
+    assert dict(zip(values, tree.merge_heights, strict=True)) == heights_of_clades(tree)
 
 
 @given(st.integers(2, 12), seeds)
@@ -27,7 +27,7 @@ def test_equal_clades_get_equal_numbers(n, seed):
     trees = related_trees(n, 4, seed)
     numbers = number_clades(trees)
     masks = [clade_masks(tree) for tree in trees]
-    flat = list(zip(numbers.ravel().tolist(), [mask for own in masks for mask in own], strict=True))
+    flat = list(zip(numbers.ravel().tolist(), [mask for value in masks for mask in value], strict=True))
     assert len(set(flat)) == len({number for number, _ in flat}) == len({mask for _, mask in flat})
     firsts = list(dict.fromkeys(number for number, _ in flat))
     assert firsts == list(range(len(firsts)))

@@ -161,13 +161,13 @@ def test_fit_gives_equal_results_for_all_file_formats(coaltree_command, tmp_path
     (tmp_path / "t.csv").write_text(TEXT)
     with (tmp_path / "t.tsv").open("w", newline="") as file:
         csv.writer(file, delimiter="\t").writerows(csv.reader(TEXT.splitlines()))
-    found = set()
+    actual = set()
     for suffix in ("csv", "tsv", "parquet"):
         code, _, err = coaltree_command("fit", f"t.{suffix}", "-o", suffix)
         assert code == 0, err
         read_results(tmp_path / suffix)
-        found.add(tuple((tmp_path / suffix / name).read_bytes() for name in ("tree.nwk", "clusters.csv")))
-    assert len(found) == 1
+        actual.add(tuple((tmp_path / suffix / name).read_bytes() for name in ("tree.nwk", "clusters.csv")))
+    assert len(actual) == 1
 
 
 def test_fit_replaces_earlier_results(fit, tmp_path):
@@ -241,16 +241,16 @@ def test_demo_reports_agreement_with_classes(coaltree_command, tmp_path, monkeyp
     assert f"{n} wines" in (tmp_path / "coaltree-demo" / "report.html").read_text(encoding="utf-8")
     code, out, err = coaltree_command("demo", "-q", "-o", "second", "--json")
     assert (code, err) == (0, "")
-    told = json.loads(out)
-    assert {name: told[name] for name in facts} == facts
-    assert told["dendrogram_purity"] == pytest.approx(coaltree.metrics.dendrogram_purity(tree, cultivars))
-    assert told["adjusted_rand_index"] == pytest.approx(agreement)
+    summary = json.loads(out)
+    assert {name: summary[name] for name in facts} == facts
+    assert summary["dendrogram_purity"] == pytest.approx(coaltree.metrics.dendrogram_purity(tree, cultivars))
+    assert summary["adjusted_rand_index"] == pytest.approx(agreement)
     # Ward's method, by scipy
     X = np.where(hidden, np.nan, wine.data)
     X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
     ward = fcluster(linkage((X - X.mean(axis=0)) / X.std(axis=0), "ward"), 3, "maxclust")
-    assert told["ward_adjusted_rand_index"] == pytest.approx(adjusted_rand_score(cultivars, ward))
-    assert told["outdir"] == "second"
+    assert summary["ward_adjusted_rand_index"] == pytest.approx(adjusted_rand_score(cultivars, ward))
+    assert summary["outdir"] == "second"
     assert (tmp_path / "second" / "tree.nwk").read_text() == tree_text(tmp_path / "coaltree-demo")
 
 
@@ -424,8 +424,8 @@ def test_failed_fit_leaves_no_partial_files(fit, tmp_path, monkeypatch, place, e
 @pytest.mark.parametrize(("error", "code"), [(RuntimeError("odd"), 1), (KeyboardInterrupt(), 130)])
 def test_debug_option_shows_source_location(fit, monkeypatch, error, code):
     monkeypatch.setattr(workflow, "fit_model", failing(error))
-    found, _, err = fit(TEXT, "--debug")
-    assert found == code
+    actual, _, err = fit(TEXT, "--debug")
+    assert actual == code
     assert "Traceback (most recent call last)" in err
     assert "run again" not in err
 

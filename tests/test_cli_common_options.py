@@ -384,9 +384,9 @@ def test_status_line_appears_before_slow_imports(command, model, monkeypatch):
             assert words in err.splitlines()[0]
             _, _, err = command(*arguments, "--quiet")
             assert words not in err
-    told = []
+    messages = []
     notes = Notes(quiet=False)
-    monkeypatch.setattr(notes, "say", told.append)
+    monkeypatch.setattr(notes, "say", messages.append)
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: True))
     notes.announce("reading")
-    assert told == ["reading"]
+    assert messages == ["reading"]

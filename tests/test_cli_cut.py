@@ -71,8 +71,8 @@ def test_cut_matches_scipy(command, fitted, tmp_path):
         assert err.splitlines()[-1] == f"{len(sizes)} clusters of {', '.join(map(str, sizes[:12]))} rows"
         for tree in ("t.json", "t.nwk"):
             assert command("convert", "out/model.coaltree", tree, "-q")[0] == 0
-            found = dict(zip(*labels_of(command("cut", tree, *options)[1]), strict=True))
-            assert same_partition(labels, [found[name] for name in names])
+            actual = dict(zip(*labels_of(command("cut", tree, *options)[1]), strict=True))
+            assert same_partition(labels, [actual[name] for name in names])
 
 
 def test_default_cut_equals_model_clusters(command, fitted, tmp_path):
@@ -127,15 +127,15 @@ def test_fit_search_option(command, tmp_path, search):
 def test_impute_search_option(command, tmp_path, monkeypatch):
     from coaltree.estimators.imputer import CoalescentImputer
 
-    seen = []
+    calls = []
     fit = CoalescentImputer._fit_table
     monkeypatch.setattr(
-        CoalescentImputer, "_fit_table", lambda self, *rest: seen.append(self.search) or fit(self, *rest)
+        CoalescentImputer, "_fit_table", lambda self, *rest: calls.append(self.search) or fit(self, *rest)
     )
     (tmp_path / "t.csv").write_text("name,x,c\na,1,u\nb,,u\nc,3,v\nd,5,\n")
     code, _, err = command("impute", "t.csv", "-o", "o.csv", "--search", "exact")
     assert code == 0, err
-    assert seen == ["exact"]
+    assert calls == ["exact"]
 
 
 FACTS = {
@@ -183,7 +183,7 @@ def closing_line(name, facts, tmp_path):
 
 
 def test_summary_advises_on_zero_heights(tmp_path):
-    def told(noise, inference):
+    def describe(noise, inference):
         facts = {
             "zero_heights": "many",
             "parameters": {"c": {"rate": 1.0}, "x": {"noise_sd": noise}},
@@ -195,12 +195,12 @@ def test_summary_advises_on_zero_heights(tmp_path):
         return closing_line("ties", facts | sampled, tmp_path)
 
     def options(noise, inference):
-        return re.findall(r"--[a-z]+ [\w.]+", told(noise, inference))
+        return re.findall(r"--[a-z]+ [\w.]+", describe(noise, inference))
 
     assert options(0.1, "greedy") == ["--noise 0.001", "--inference smc"]
     assert options(0.0, "greedy") == ["--inference smc"]
     assert options(0.1, "smc") == ["--noise 0.001"]
-    assert told(0.0, "smc") == "many"
+    assert describe(0.0, "smc") == "many"
 
 
 @pytest.mark.parametrize(
@@ -210,8 +210,8 @@ def test_fit_with_too_few_rows_to_cluster(command, tmp_path, text, named):
     (tmp_path / "t.csv").write_text(text)
     code, out, err = command("fit", "t.csv", "-o", "out")
     assert code == 0, err
-    (found,) = [own for own in out.splitlines() if own.startswith("clusters")]
-    check_named(found, named)
+    (values,) = [line for line in out.splitlines() if line.startswith("clusters")]
+    check_named(values, named)
 
 
 def test_missing_cells_are_counted_in_used_columns(command, tmp_path):

@@ -155,14 +155,14 @@ def test_impute_draws_writes_one_file_per_draw(command, tmp_path):
     code, out, err = command("impute", "t.csv", "-o", "out.csv", *options, "--seed", "4")
     assert (code, out) == (0, ""), err
     assert err.splitlines()[-1] == "filled 7 cells in 7 columns, 3 draws"
-    found = contents(tmp_path)
-    assert sorted(found) == ["out.1.csv", "out.2.csv", "out.3.csv", "t.csv"]
-    drawn = [check_filled(found[f"out.{k}.csv"].decode()) for k in (1, 2, 3)]
-    assert len({cells["b", "y"] for cells in drawn}) == 3
+    files = contents(tmp_path)
+    assert sorted(files) == ["out.1.csv", "out.2.csv", "out.3.csv", "t.csv"]
+    draws = [check_filled(files[f"out.{k}.csv"].decode()) for k in (1, 2, 3)]
+    assert len({cells["b", "y"] for cells in draws}) == 3
     assert command("impute", "t.csv", "-o", "again.csv", *options, "--seed", "4")[0] == 0
     assert command("impute", "t.csv", "-o", "other.csv", *options)[0] == 0
-    assert (tmp_path / "again.2.csv").read_bytes() == found["out.2.csv"]
-    assert (tmp_path / "other.2.csv").read_bytes() != found["out.2.csv"]
+    assert (tmp_path / "again.2.csv").read_bytes() == files["out.2.csv"]
+    assert (tmp_path / "other.2.csv").read_bytes() != files["out.2.csv"]
 
 
 def test_impute_draws_match_estimator(command, models, tmp_path):
@@ -210,13 +210,13 @@ def test_impute_uncertainty_file(command, models, tmp_path):
     frame = pl.DataFrame({"x": [1.5], "c": ["u"], "y": [None], "day": [None], "n": [None], "flag": [True], "z": ["1"]})
     (tmp_path / "one.csv").write_text("x,c,y,day,n,flag,z\n1.5,u,,,,true,1\n")
     assert command("impute", "one.csv", "-o", "o.csv", "--sd", "s.csv", *model[:2])[0] == 0
-    found = pl.read_csv(tmp_path / "s.csv")
+    actual = pl.read_csv(tmp_path / "s.csv")
     cells = expected.predictive(frame)
-    assert found["sd"].to_list() == [cells[name].sd[0] for name in ("y", "day", "n")]
+    assert actual["sd"].to_list() == [cells[name].sd[0] for name in ("y", "day", "n")]
     low, high = (end[0] for end in cells["y"].interval(0.9))
-    assert (float(found["low"][0]), float(found["high"][0])) == (pytest.approx(low), pytest.approx(high))
-    assert found["low"][1] < found["value"][1] < found["high"][1]  # dates
-    assert int(found["low"][2]) <= int(found["value"][2]) <= int(found["high"][2])
+    assert (float(actual["low"][0]), float(actual["high"][0])) == (pytest.approx(low), pytest.approx(high))
+    assert actual["low"][1] < actual["value"][1] < actual["high"][1]  # dates
+    assert int(actual["low"][2]) <= int(actual["value"][2]) <= int(actual["high"][2])
     # With draws, the csv is about the cells' best values.
     assert command("impute", "t.csv", "-o", "d.csv", "--sd", "sd2.csv", "--draws", "2", *model)[0] == 0
     assert (tmp_path / "sd2.csv").read_bytes() == (tmp_path / "sd.csv").read_bytes()

@@ -92,10 +92,10 @@ def test_convert_round_trip(command, tmp_path, ending):
     assert err.startswith("8 leaves, height ")
     code, _, err = command("convert", f"u.{ending}", "back.json")
     assert code == 0, err
-    found = tree_from_json((tmp_path / "back.json").read_bytes())
-    assert same(tree, found)
+    tree_read = tree_from_json((tmp_path / "back.json").read_bytes())
+    assert same(tree, tree_read)
     if ending in ("csv", "json"):
-        assert found == tree
+        assert tree_read == tree
 
 
 def test_converted_files_are_read_by_other_programs(command, tmp_path):
@@ -152,12 +152,12 @@ def test_convert_reads_model_files(command, models, tmp_path):
     for name in ("one", "many"):
         code, _, err = command("convert", models / f"{name}.coaltree", f"{name}.json")
         assert code == 0, err
-        found = tree_from_json((tmp_path / f"{name}.json").read_bytes())
+        tree_read = tree_from_json((tmp_path / f"{name}.json").read_bytes())
         expected = ct.load_model(models / f"{name}.coaltree").tree_
-        np.testing.assert_array_equal(found.children, expected.children)
-        np.testing.assert_array_equal(found.heights, expected.heights)
+        np.testing.assert_array_equal(tree_read.children, expected.children)
+        np.testing.assert_array_equal(tree_read.heights, expected.heights)
         if name == "many":
-            np.testing.assert_array_equal(found.support, expected.support)
+            np.testing.assert_array_equal(tree_read.support, expected.support)
 
 
 def test_convert_summarises_tree_sample(command, tmp_path):
@@ -167,8 +167,8 @@ def test_convert_summarises_tree_sample(command, tmp_path):
     code, _, err = command("convert", "s.trees", "t.json")
     assert code == 0
     assert re.search("s.trees has 3 trees.*CCD0", err)
-    found = tree_from_json((tmp_path / "t.json").read_bytes())
-    np.testing.assert_array_equal(found.support, sample.ccd0().support)
+    tree_read = tree_from_json((tmp_path / "t.json").read_bytes())
+    np.testing.assert_array_equal(tree_read.support, sample.ccd0().support)
 
 
 def test_convert_uses_standard_streams(piped, tmp_path):
@@ -232,9 +232,9 @@ def test_plot_options_reach_drawing(command, models, tmp_path, monkeypatch):
         calls.append((tree, options))
         return draw(tree, **options)
 
-    def spy_on_names(ax, drawn, names, *arguments, **options):
+    def spy_on_names(ax, visible, names, *arguments, **options):
         named.extend([names] if names else [])
-        write(ax, drawn, names, *arguments, **options)
+        write(ax, visible, names, *arguments, **options)
 
     monkeypatch.setattr(pictures, "plot_dendrogram", spy)
     monkeypatch.setattr(pictures, "draw_names", spy_on_names)

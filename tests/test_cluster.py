@@ -76,11 +76,11 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(cluster, "BLOCK_POINTS", 64)
 
 
-def same(found, expected):
-    np.testing.assert_array_equal(found.tree.children, expected.tree.children)
-    np.testing.assert_array_equal(found.tree.heights, expected.tree.heights)
-    assert found.log_joint == expected.log_joint
-    assert found.neighbor_recall == expected.neighbor_recall
+def assert_same_result(actual, expected):
+    np.testing.assert_array_equal(actual.tree.children, expected.tree.children)
+    np.testing.assert_array_equal(actual.tree.heights, expected.tree.heights)
+    assert actual.log_joint == expected.log_joint
+    assert actual.neighbor_recall == expected.neighbor_recall
 
 
 # -- neighbours -------------------------------------------------------------------------------------
@@ -106,8 +106,8 @@ def test_dask_neighbors_equal_threads(client, small_blocks, monkeypatch, kind, b
     monkeypatch.setattr(
         client, "submit", lambda *args, **options: sent.append(len(args[1])) or submit(*args, **options)
     )
-    found = neighbors.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
-    np.testing.assert_array_equal(found, expected)
+    nearest = neighbors.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
+    np.testing.assert_array_equal(nearest, expected)
     assert len(sent) >= neighbors.MIN_DIVISIONS * 700 / block
     assert max(sent) < 20 * block + 2_000  # bytes of three coordinates and the bounds: of its block, not of all points
 
@@ -115,8 +115,8 @@ def test_dask_neighbors_equal_threads(client, small_blocks, monkeypatch, kind, b
 def test_small_jobs_run_locally(client, small_blocks, monkeypatch):
     monkeypatch.setattr(client, "submit", None)
     points = points_of("plain", np.random.default_rng(3))[:, : 3 * 64 - 1]
-    found = neighbors.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
-    np.testing.assert_array_equal(found, neighbors.find_nearest(points, 16, ThreadExecutor(1), 7))
+    nearest = neighbors.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
+    np.testing.assert_array_equal(nearest, neighbors.find_nearest(points, 16, ThreadExecutor(1), 7))
 
 
 @pytest.mark.parametrize("name", ["noise", "multinomial", "mixed"])
@@ -124,8 +124,8 @@ def test_dask_tree_equals_threads(client, small_blocks, name):
     process, X = simulated(name)
     expected = ct.greedy(X, process, search="neighbors")
     shares = []
-    found = ct.greedy(X, process, search="neighbors", client=client, progress=lambda share, live: shares.append(share))
-    same(found, expected)
+    result = ct.greedy(X, process, search="neighbors", client=client, progress=lambda share, live: shares.append(share))
+    assert_same_result(result, expected)
     assert shares[-1] == 1.0
     assert np.all(np.diff(shares) >= 0)
 
@@ -150,9 +150,9 @@ def test_lost_worker_does_not_change_result(client, small_blocks):
             killed.append(next(iter(pids.values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    found = ct.greedy(X, process, search="neighbors", client=client, progress=kill)
+    result = ct.greedy(X, process, search="neighbors", client=client, progress=kill)
     assert killed
-    same(found, expected)
+    assert_same_result(result, expected)
     client.wait_for_workers(2, timeout=60)
     assert killed[0] not in client.run(os.getpid).values()
 
@@ -170,11 +170,11 @@ def doomed():
         yield workers
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_lost_cluster_leaves_checkpoint(doomed, small_blocks, tmp_path, kept):
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_lost_cluster_leaves_checkpoint(doomed, small_blocks, tmp_path, has_checkpoint):
     process, X = simulated("noise")
     path = tmp_path / "rounds.npz"
-    options = {"search": "neighbors", "checkpoint": path if kept else None}
+    options = {"search": "neighbors", "checkpoint": path if has_checkpoint else None}
 
     def close(share, live):
         if live < 0.6 * len(X) and doomed.status.name == "running":
@@ -184,13 +184,13 @@ def test_lost_cluster_leaves_checkpoint(doomed, small_blocks, tmp_path, kept):
         ct.greedy(X, process, client=client, progress=close, **options)
     sentence = str(raised.value)
     assert sentence.startswith(f"The cluster at {doomed.scheduler_address} was lost (")
-    if kept:
+    if has_checkpoint:
         assert str(path) in sentence
         check_named(sentence, "resume")
         live = []
-        found = ct.greedy(X, process, progress=lambda share, own: live.append(own), **options)
+        result = ct.greedy(X, process, progress=lambda share, n_live: live.append(n_live), **options)
         assert max(live) <= 0.5 * len(X)  # the first round was not done again
-        same(found, ct.greedy(X, process, search="neighbors"))
+        assert_same_result(result, ct.greedy(X, process, search="neighbors"))
     else:
         check_named(sentence, "nothing saved checkpoint")
 
@@ -210,7 +210,7 @@ def test_search_resumes_from_checkpoint(small_blocks, tmp_path, name):
     order = np.random.default_rng(0).permutation(len(X))
     again = ct.greedy(X[order], process, search="neighbors", checkpoint=path)  # the search has an order of its own
     np.testing.assert_array_equal(again.tree.heights, expected.tree.heights)
-    same(ct.greedy(X, process, search="neighbors", checkpoint=path), expected)
+    assert_same_result(ct.greedy(X, process, search="neighbors", checkpoint=path), expected)
 
 
 def test_foreign_checkpoints_are_rejected(small_blocks, tmp_path):
@@ -331,8 +331,8 @@ def test_open_client_closes_only_new_clients(client):
 
 def test_fit_on_local_cluster(small_blocks):
     process, X = simulated("noise", 300)
-    found = ct.greedy(X, process, search="neighbors", client="local:1")
-    same(found, ct.greedy(X, process, search="neighbors"))
+    result = ct.greedy(X, process, search="neighbors", client="local:1")
+    assert_same_result(result, ct.greedy(X, process, search="neighbors"))
 
 
 # -- samples of trees -------------------------------------------------------------------------------
@@ -348,12 +348,12 @@ def test_smc_runs_on_cluster_equal_threads(client, table):
     settings = {"n_particles": 20, "n_runs": 4, "random_state": 1}
     expected = ct.smc(table, ct.Brownian(1.0, 0.1), **settings, n_jobs=1)
     reports = []
-    found = ct.smc(
+    sample = ct.smc(
         table, ct.Brownian(1.0, 0.1), **settings, client=client, progress=lambda *facts: reports.append(facts)
     )
-    assert found.trees == expected.trees
-    np.testing.assert_array_equal(found.weights, expected.weights)
-    assert found.log_evidence == expected.log_evidence
+    assert sample.trees == expected.trees
+    np.testing.assert_array_equal(sample.weights, expected.weights)
+    assert sample.log_evidence == expected.log_evidence
     assert [share for share, _, _ in reports] == [0.25, 0.5, 0.75, 1.0]
     one = ct.smc(table[:1], ct.Brownian(1.0, 0.1), n_particles=3, client=client, progress=lambda *facts: None)
     assert one.trees[0].n_leaves == 1
@@ -382,13 +382,13 @@ def test_mcmc_chains_on_cluster_equal_threads(client, table, tmp_path):
             os.kill(killed[0], signal.SIGKILL)
 
     path = tmp_path / "chains.npz"
-    found = ct.mcmc(table, ct.Brownian(1.0, 0.1), **settings, client=client, checkpoint=path, progress=kill)
+    sample = ct.mcmc(table, ct.Brownian(1.0, 0.1), **settings, client=client, checkpoint=path, progress=kill)
     assert killed
     assert path.exists()
-    assert found.trees == expected.trees
-    assert found.acceptance == expected.acceptance
+    assert sample.trees == expected.trees
+    assert sample.acceptance == expected.acceptance
     for name, trace in expected.traces.items():
-        np.testing.assert_array_equal(found.traces[name], trace)
+        np.testing.assert_array_equal(sample.traces[name], trace)
     client.wait_for_workers(2, timeout=60)
 
 
@@ -409,7 +409,8 @@ def mixed():
     )
     holes = rng.random((3, 100)) < 0.1
     frame = frame.select(
-        pl.when(pl.Series(~own)).then(pl.col(name)).alias(name) for name, own in zip(frame.columns, holes, strict=True)
+        pl.when(pl.Series(~hole)).then(pl.col(name)).alias(name)
+        for name, hole in zip(frame.columns, holes, strict=True)
     )
     return frame[:60], frame[60:]
 
@@ -427,25 +428,25 @@ def test_predictions_on_cluster_equal_threads(client, mixed, monkeypatch):
     model = ct.CoalescentClustering().fit(table)
     imputer = ct.CoalescentImputer(real_process="ornstein-uhlenbeck").fit(table)
     expected, filled = list(answers(model, new)), imputer.transform(new)
-    asked = []
+    requests = []
     run_on = cluster.DaskExecutor.run_on
     monkeypatch.setattr(
-        cluster.DaskExecutor, "run_on", lambda self, *args: asked.append(args[0][1]) or run_on(self, *args)
+        cluster.DaskExecutor, "run_on", lambda self, *args: requests.append(args[0][1]) or run_on(self, *args)
     )
     model.client = imputer.client = client
-    for own, theirs in zip(expected, answers(model, new), strict=True):
-        np.testing.assert_array_equal(own, theirs)
+    for value, theirs in zip(expected, answers(model, new), strict=True):
+        np.testing.assert_array_equal(value, theirs)
     assert filled.equals(imputer.transform(new))
     # a placement comes with its cluster; few rows to fill are not worth sending
-    assert asked == ["log_density", "cluster_shares", "place", "cluster_shares"]
+    assert requests == ["log_density", "cluster_shares", "place", "cluster_shares"]
     monkeypatch.setattr(spread, "ROWS_PER_TASK", 2)
     assert filled.equals(imputer.transform(new))
-    assert asked[-1] == "cells"
-    found = imputer.predictive(new)
+    assert requests[-1] == "cells"
+    predicted = imputer.predictive(new)
     imputer.client = None
     for name, cells in imputer.predictive(new).items():
         if isinstance(cells, RealCells):
-            np.testing.assert_array_equal(found[name].interval(0.9), cells.interval(0.9))
+            np.testing.assert_array_equal(predicted[name].interval(0.9), cells.interval(0.9))
 
 
 def test_predictions_are_independent_of_chunks(monkeypatch):
@@ -460,20 +461,20 @@ def test_predictions_are_independent_of_chunks(monkeypatch):
             whole = getattr(predictor, question)(X[50:])
             parts = [getattr(predictor, question)(X[k : k + 4]) for k in range(50, 80, 4)]
             joined = spread._concatenate(parts)
-            for own, theirs in zip(
-                *(found if isinstance(found, tuple) else (found,) for found in (whole, joined)), strict=True
+            for value, theirs in zip(
+                *(value if isinstance(value, tuple) else (value,) for value in (whole, joined)), strict=True
             ):
-                np.testing.assert_array_equal(own, theirs)
+                np.testing.assert_array_equal(value, theirs)
 
 
 def test_estimator_fits_on_cluster(client, small_blocks, mixed):
     _, X = simulated("noise", 300)
     options = {"real_process": "brownian", "noise": 0.1, "search": "neighbors", "n_clusters": 3}
     expected = ct.CoalescentClustering(**options).fit(X)
-    found = ct.CoalescentClustering(**options, client=client).fit(X)
-    assert found.tree_ == expected.tree_
-    assert found.search_ == "neighbors"
-    assert found.client is client
+    result = ct.CoalescentClustering(**options, client=client).fit(X)
+    assert result.tree_ == expected.tree_
+    assert result.search_ == "neighbors"
+    assert result.client is client
     at = ct.CoalescentClustering(**options, client=client.scheduler.address).fit(X)
     assert at.tree_ == expected.tree_
     assert at.client == client.scheduler.address
@@ -486,8 +487,8 @@ def test_estimator_samplers_run_on_cluster(client, table):
     ):
         options |= {"noise": 0.1, "real_process": "brownian", "random_state": 3}
         expected = ct.CoalescentClustering(**options).fit(table)
-        found = ct.CoalescentClustering(**options, client=client).fit(table)
-        assert found.sample_.trees == expected.sample_.trees
+        result = ct.CoalescentClustering(**options, client=client).fit(table)
+        assert result.sample_.trees == expected.sample_.trees
 
 
 def test_estimator_accepts_client_parameter(client, table, tmp_path):
@@ -512,8 +513,8 @@ def test_estimator_accepts_client_parameter(client, table, tmp_path):
 
 def test_dask_arrays_are_accepted(client, table):
     blocks = da.from_array(table, chunks=(5, 2))
-    found = ct.greedy(blocks, ct.Brownian(1.0, 0.1))
-    assert found.tree == ct.greedy(table, ct.Brownian(1.0, 0.1)).tree
+    result = ct.greedy(blocks, ct.Brownian(1.0, 0.1))
+    assert result.tree == ct.greedy(table, ct.Brownian(1.0, 0.1)).tree
     unknown = blocks[blocks[:, 0] > -1e9]  # Dask does not know how many rows that leaves
     assert np.isnan(unknown.shape[0])
     np.testing.assert_array_equal(compute_dask(unknown), table)
@@ -575,15 +576,15 @@ def test_interrupted_cluster_fit_resumes(client, doomed, small_blocks, command, 
     merge, live = greedy.merge_neighbors, []
 
     def watched(*arguments):
-        *given, report, kept = arguments
+        *settings, report, checkpoint_path = arguments
 
-        def closing(share, own):
-            live.append(own)
-            if own < 0.6 * len(X) and doomed.status.name == "running":
+        def closing(share, n_live):
+            live.append(n_live)
+            if n_live < 0.6 * len(X) and doomed.status.name == "running":
                 doomed.close()
-            report(share, own)
+            report(share, n_live)
 
-        return merge(*given, closing, kept)
+        return merge(*settings, closing, checkpoint_path)
 
     with monkeypatch.context() as patched, distributed.Client(doomed, set_as_default=False) as short_lived:
         patched.setattr(greedy, "merge_neighbors", watched)

@@ -35,7 +35,7 @@ def close(value):
 
 
 def covariance_matrices(rng, width):
-    return [own @ own.T + 0.1 * np.eye(width) for own in rng.standard_normal((2, width, width))]
+    return [value @ value.T + 0.1 * np.eye(width) for value in rng.standard_normal((2, width, width))]
 
 
 # -- kernels -------------------------------------------------------------------------------------------------------
@@ -75,9 +75,9 @@ def test_contrasts_have_density_of_whole_table(n):
     contrasts(
         tree.children, tree.heights, RATE, X @ basis, process.white_noise, np.empty((2, 2 * n - 1, 3)), gaps, spans
     )
-    found = stats.norm.logpdf(gaps, scale=np.sqrt(spans)).sum() + n * np.linalg.slogdet(basis)[1]
+    actual = stats.norm.logpdf(gaps, scale=np.sqrt(spans)).sum() + n * np.linalg.slogdet(basis)[1]
     whole = np.kron(correlations(tree, RATE)[:n, :n], variance) + np.kron(np.eye(n), noise)
-    assert found == close(stats.multivariate_normal(np.zeros(3 * n), whole).logpdf(X.ravel()))
+    assert actual == close(stats.multivariate_normal(np.zeros(3 * n), whole).logpdf(X.ravel()))
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -173,11 +173,11 @@ def test_sweep_leaves_posterior_of_missing_cells_invariant(holes):
         size = len(sweep.mean)
         nothing, each = np.zeros(size), np.eye(size)
         constant = sweep(nothing, nothing)
-        kept = np.transpose([sweep(own, nothing) - constant for own in each])
-        fresh = np.transpose([sweep(nothing, own) - constant for own in each])
-        assert kept @ sweep.mean + constant == close(sweep.mean)
-        assert kept @ sweep.covariance @ kept.T + fresh @ fresh.T == close(sweep.covariance)
-        radius, far = np.abs(np.linalg.eigvals(kept)).max(), np.full(size, 100.0)
+        remaining = np.transpose([sweep(value, nothing) - constant for value in each])
+        fresh = np.transpose([sweep(nothing, value) - constant for value in each])
+        assert remaining @ sweep.mean + constant == close(sweep.mean)
+        assert remaining @ sweep.covariance @ remaining.T + fresh @ fresh.T == close(sweep.covariance)
+        radius, far = np.abs(np.linalg.eigvals(remaining)).max(), np.full(size, 100.0)
         assert radius < 0.999
         for _ in range(60):
             far = sweep(far, nothing)
@@ -196,16 +196,16 @@ def test_inverse_wishart_draws_match_distribution(freedom):
     """
     rng = np.random.default_rng(3)
     scale = covariance_matrices(rng, 3)[0]
-    found = np.array([draw_inverse_wishart(freedom, scale, rng) for _ in range(1_600)])
-    np.testing.assert_array_equal(found, np.swapaxes(found, 1, 2))
+    actual = np.array([draw_inverse_wishart(freedom, scale, rng) for _ in range(1_600)])
+    np.testing.assert_array_equal(actual, np.swapaxes(actual, 1, 2))
     for a in (*np.eye(3), rng.standard_normal(3)):
         across = stats.invgamma((freedom - 2) / 2, scale=a @ scale @ a / 2)
-        assert stats.kstest(np.einsum("i,kij,j->k", a, found, a), across.cdf).pvalue > 1e-6
-        along = np.einsum("i,kij,j->k", a, np.linalg.inv(found), a) / (a @ np.linalg.solve(scale, a))
+        assert stats.kstest(np.einsum("i,kij,j->k", a, actual, a), across.cdf).pvalue > 1e-6
+        along = np.einsum("i,kij,j->k", a, np.linalg.inv(actual), a) / (a @ np.linalg.solve(scale, a))
         assert stats.kstest(along, stats.chi2(freedom).cdf).pvalue > 1e-6
     if freedom > 10:
         expected = stats.invwishart(freedom, scale).mean()
-        assert np.all(np.abs(found.mean(axis=0) - expected) < 5.5 * found.std(axis=0) / math.sqrt(len(found)))
+        assert np.all(np.abs(actual.mean(axis=0) - expected) < 5.5 * actual.std(axis=0) / math.sqrt(len(actual)))
 
 
 def test_covariance_density_matches_scipy():
@@ -216,10 +216,10 @@ def test_covariance_density_matches_scipy():
     for _ in range(6):
         prior.strength, prior.scales = rng.uniform(1, 30), rng.exponential(size=3)
         covariance = covariance_matrices(rng, 3)[0]
-        wanted = stats.invwishart.logpdf(covariance, prior.strength + 4, prior.strength * np.diag(prior.scales))
-        wanted += stats.norm.logpdf(np.log(prior.strength), np.log(3), 2)
-        wanted += stats.expon.logpdf(prior.scales, scale=expected).sum()
-        gaps.append(prior.log_density(covariance) - wanted)
+        target = stats.invwishart.logpdf(covariance, prior.strength + 4, prior.strength * np.diag(prior.scales))
+        target += stats.norm.logpdf(np.log(prior.strength), np.log(3), 2)
+        target += stats.expon.logpdf(prior.scales, scale=expected).sum()
+        gaps.append(prior.log_density(covariance) - target)
     assert np.ptp(gaps) < 1e-9
 
 
@@ -241,11 +241,11 @@ def test_strength_and_scales_draws_match_posterior(width):
     rng = np.random.default_rng(width)
     expected = np.array([0.5, 2.0])[:width]
     covariance = np.array([[0.8, 0.7], [0.7, 1.5]])[:width, :width]
-    prior, found = CovariancePrior(expected), []
+    prior, results = CovariancePrior(expected), []
     for _ in range(3_000):
         prior.draw_strength_and_scales(covariance, rng)
-        found.append([np.log(prior.strength), *np.log(prior.scales)])
-    found = np.array(found)
+        results.append([np.log(prior.strength), *np.log(prior.scales)])
+    results = np.array(results)
     log_strength = np.linspace(0, np.log(1e6), 101)
     axes = [log_strength, *[np.linspace(-9, 4, 61)] * width]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"))
@@ -261,7 +261,7 @@ def test_strength_and_scales_draws_match_posterior(width):
     weights = np.exp(density - logsumexp(density))
     for d, values in enumerate(grid):
         for power in (1, 2):
-            check_mean(found[:, d] ** power, np.sum(weights * values**power), (d, power))
+            check_mean(results[:, d] ** power, np.sum(weights * values**power), (d, power))
 
 
 # -- all parameters given a tree -----------------------------------------------------------------------------------
@@ -302,9 +302,9 @@ def drawn_from_prior(draws, rng):
 def quantities(process, draws):
     """Return what is compared, with squares for the spread."""
     values = [math.log(process.rate), *process.mean]
-    for own, prior in ((process.variance, draws.diffusion), (process.noise, draws.noise)):
-        variances = np.diag(own)
-        values += [*np.log(variances), own[0, 1] / math.sqrt(variances.prod())]
+    for value, prior in ((process.variance, draws.diffusion), (process.noise, draws.noise)):
+        variances = np.diag(value)
+        values += [*np.log(variances), value[0, 1] / math.sqrt(variances.prod())]
         values += [math.log(prior.strength), *np.log(prior.scales)]
     return np.array([*values, *np.square(values)])
 
@@ -332,15 +332,15 @@ def test_alternating_draws_leave_prior_invariant():
     """
     rng, draws = np.random.default_rng(5), FixedPrior(table_with_holes(5), hold_noise=False)
     tree = ct.simulate_tree(5, 1)
-    wanted = np.array([quantities(drawn_from_prior(draws, rng), draws) for _ in range(1_600)])
-    process, found = drawn_from_prior(draws, rng), []
+    expected = np.array([quantities(drawn_from_prior(draws, rng), draws) for _ in range(1_600)])
+    process, results = drawn_from_prior(draws, rng), []
     for _ in range(1_200):
         draws.table = process.simulate(tree, rng)
         process = draws.draw(process, tree, rng)
-        found.append(quantities(process, draws))
-    batches = np.reshape(found, (40, -1, len(wanted[0]))).mean(axis=1)
-    errors = np.sqrt(batches.var(axis=0, ddof=1) / 40 + wanted.var(axis=0) / len(wanted))
-    assert np.abs((batches.mean(axis=0) - wanted.mean(axis=0)) / errors).max() < 5.5
+        results.append(quantities(process, draws))
+    batches = np.reshape(results, (40, -1, len(expected[0]))).mean(axis=1)
+    errors = np.sqrt(batches.var(axis=0, ddof=1) / 40 + expected.var(axis=0) / len(expected))
+    assert np.abs((batches.mean(axis=0) - expected.mean(axis=0)) / errors).max() < 5.5
 
 
 def test_rescaled_clock_changes_only_rate_density():
@@ -411,13 +411,13 @@ def test_noise_step_leaves_prior_invariant(width):
     """
     rng = np.random.default_rng(width)
     draws = CovarianceSampler(rng.standard_normal((4, width)), hold_noise=False)
-    covariance, found = covariance_matrices(rng, width)[0], []
+    covariance, results = covariance_matrices(rng, width)[0], []
     for _ in range(3_000):
         covariance = draws._noise_factor(covariance, lambda factor: 0.0, rng) * covariance
-        found.append(np.trace(draws.noise.strength * np.diag(draws.noise.scales) @ np.linalg.inv(covariance)))
+        results.append(np.trace(draws.noise.strength * np.diag(draws.noise.scales) @ np.linalg.inv(covariance)))
     expected = stats.chi2(draws.noise.freedom * width)
-    check_mean(found, expected.mean(), "trace")
-    check_mean(np.square(found), expected.moment(2), "its square")
+    check_mean(results, expected.mean(), "trace")
+    check_mean(np.square(results), expected.moment(2), "its square")
 
 
 # -- together with the tree ----------------------------------------------------------------------------------------
@@ -450,18 +450,18 @@ RANKED = ("height", "rate", "variance", "covariance", "noise", "noise covariance
 
 def ranks(n_tables, n_leaves, n_draws, thin, seed, monkeypatch):
     """Return how many draws of `mcmc` are below the truth, shape (tables, quantities)."""
-    rng, made = np.random.default_rng(seed), []
+    rng, created = np.random.default_rng(seed), []
 
     class Recording(FixedPrior):
         def __init__(self, X, hold_noise):
             super().__init__(X, hold_noise)
             self.strengths = []
-            made.append(self)
+            created.append(self)
 
         def draw(self, process, tree, rng):
-            drawn = super().draw(process, tree, rng)
+            draws = super().draw(process, tree, rng)
             self.strengths.append([self.diffusion.strength, self.noise.strength])
-            return drawn
+            return draws
 
     monkeypatch.setattr(ornstein_uhlenbeck, "CovarianceSampler", Recording)
     start = ct.OrnsteinUhlenbeck(1.0, MIDDLE, np.diag(SPREAD), 0.3 * np.diag(SPREAD))
@@ -475,21 +475,21 @@ def ranks(n_tables, n_leaves, n_draws, thin, seed, monkeypatch):
                 X, start, (n_draws + 2) * thin, 1, warmup=thin, draw_parameters=True, n_jobs=1, random_state=rng
             )
         names = ("rate", "variance[0,0]", "variance[0,1]", "noise[1,1]", "noise[0,1]")
-        strengths = np.transpose(made[-1].strengths)
-        drawn = np.array([sample.traces["root_height"][0], *(sample.parameters[name][0] for name in names), *strengths])
+        strengths = np.transpose(created[-1].strengths)
+        draws = np.array([sample.traces["root_height"][0], *(sample.parameters[name][0] for name in names), *strengths])
         variances, noises = process.variance, process.noise
         truth = [tree.heights[-1], process.rate, variances[0, 0], variances[0, 1], noises[1, 1], noises[0, 1]]
         truth += [truths.diffusion.strength, truths.noise.strength]
-        kept = drawn[:, 2 * thin :: thin]
-        assert kept.shape == (len(RANKED), n_draws)
-        below.append(np.sum(kept < np.array(truth)[:, None], axis=1))
+        remaining = draws[:, 2 * thin :: thin]
+        assert remaining.shape == (len(RANKED), n_draws)
+        below.append(np.sum(remaining < np.array(truth)[:, None], axis=1))
     return np.array(below)
 
 
-def check_uniform(found, n_draws, bins, level):
+def check_uniform(ranks, n_draws, bins, level):
     """Compare ranks from 0 to `n_draws` with a uniform distribution by chi-square."""
-    for name, own in zip(RANKED, found.T, strict=True):
-        counts = np.bincount(own * bins // (n_draws + 1), minlength=bins)
+    for name, value in zip(RANKED, ranks.T, strict=True):
+        counts = np.bincount(value * bins // (n_draws + 1), minlength=bins)
         assert stats.chisquare(counts).pvalue > level, (name, counts)
 
 
@@ -535,7 +535,7 @@ class CellDraws(CovarianceSampler):
 
 def whole_covariances(children, heights):
     common = exact_posterior.common_heights(children, heights)
-    return np.stack([np.kron(np.exp(-2 * RATE * own), HELD.variance) for own in common]) + np.kron(
+    return np.stack([np.kron(np.exp(-2 * RATE * value), HELD.variance) for value in common]) + np.kron(
         np.eye(3), HELD.noise
     )
 
@@ -559,21 +559,25 @@ def test_trees_and_missing_cells_match_enumeration(name, monkeypatch):
     monkeypatch.setattr(exact_posterior, "log_likelihoods", observed_log_likelihoods)
     truth = exact_posterior.integrals(X, HELD)
     draws, rng = CellDraws(X, hold_noise=True), np.random.default_rng(4)
-    chain, found = Chain(X, HELD, without_ties(ct.simulate_tree(3, rng), rng), rng, draws), []
+    chain, results = Chain(X, HELD, without_ties(ct.simulate_tree(3, rng), rng), rng, draws), []
     for _ in range(1_200):
         chain.move(4)
-        found.append(chain.sample())
-    check_mean([own.heights[-1] for own in found], sum(own.moment for own in truth.histories) / truth.evidence, "root")
+        results.append(chain.sample())
+    check_mean(
+        [sample.heights[-1] for sample in results],
+        sum(history.moment for history in truth.histories) / truth.evidence,
+        "root",
+    )
     for children, mass, _ in truth.histories:
-        seen = [own.children[0].tolist() == list(children[0]) for own in found]
-        check_mean(seen, mass / truth.evidence, children)
+        matches = [sample.children[0].tolist() == list(children[0]) for sample in results]
+        check_mean(matches, mass / truth.evidence, children)
     # cells by their means and squares given trees, which the chain visits as often as it should
-    cells = np.array([own.missing_cells for own in found])
+    cells = np.array([sample.missing_cells for sample in results])
     known, free = np.flatnonzero(~np.isnan(X.ravel())), np.flatnonzero(np.isnan(X.ravel()))
     gaps, offsets = (X - HELD.mean).ravel()[known], np.tile(HELD.mean, 3)[free]
     expected = []
-    for own in found:
-        whole = whole_covariances(own.children.tolist(), own.heights[None])[0]
+    for sample in results:
+        whole = whole_covariances(sample.children.tolist(), sample.heights[None])[0]
         mean, covariance = conditional(whole, known, gaps)
         expected.append([*(mean + offsets), *((mean + offsets) ** 2 + np.diag(covariance))])
     for k, excess in enumerate((np.hstack([cells, cells**2]) - np.array(expected)).T):
@@ -658,7 +662,7 @@ def test_draws_of_difficult_tables_stay_finite(name):
     chain = Chain(X, process, without_ties(ct.simulate_tree(len(X), rng), rng), rng, draws)
     for _ in range(80):
         chain.move(2)
-        found = chain.sample()
-        assert np.all(np.isfinite([*found.parameters, *draws.state(), *found.heights, found.log_joint]))
-        assert math.isfinite(found.log_parameter_prior)
+        actual = chain.sample()
+        assert np.all(np.isfinite([*actual.parameters, *draws.state(), *actual.heights, actual.log_joint]))
+        assert math.isfinite(actual.log_parameter_prior)
         assert np.array_equal(draws.table[observed], X[observed])

@@ -30,7 +30,7 @@ def models():
         {"inference": "smc", "n_particles": 10, "n_runs": 2},
         {"inference": "mcmc", "n_chains": 2, "n_samples": 40},
     ]
-    return [model_bytes(ct.CoalescentClustering(random_state=1, **own).fit(X)) for own in settings]
+    return [model_bytes(ct.CoalescentClustering(random_state=1, **setting).fit(X)) for setting in settings]
 
 
 def check_refused(data):

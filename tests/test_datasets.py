@@ -413,8 +413,8 @@ def test_sample_balanced_rows_draws_equal_counts():
     assert classes[rows].tolist() == [0, 0, 1, 1, 2, 2]
     assert len(set(rows.tolist())) == 6
     np.testing.assert_array_equal(rows, ct.datasets.sample_balanced_rows(classes, 2, random_state=1))
-    drawn = {tuple(ct.datasets.sample_balanced_rows(classes, 2, seed).tolist()) for seed in range(200)}
-    assert len(drawn) == 18  # of 1 times 6 times 3; one would be missing in 2 cases of 10,000, if seeds were not fixed
+    draws = {tuple(ct.datasets.sample_balanced_rows(classes, 2, seed).tolist()) for seed in range(200)}
+    assert len(draws) == 18  # of 1 times 6 times 3; one would be missing in 2 cases of 10,000, if seeds were not fixed
 
 
 def test_invalid_balanced_samples_are_rejected():

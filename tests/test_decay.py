@@ -19,9 +19,9 @@ def decayed(rates, g):
 
 @given(st.lists(st.floats(1e-12, 1e3), min_size=1, max_size=40), st.floats(0, 1e3))
 def test_exponential_matches_library(rates, g):
-    kept, lost = decayed(rates, g)
+    remaining, lost = decayed(rates, g)
     x = np.maximum(-np.asarray(rates) * g, -700)
-    np.testing.assert_allclose(kept, np.exp(x), rtol=1e-15, atol=1e-300)
+    np.testing.assert_allclose(remaining, np.exp(x), rtol=1e-15, atol=1e-300)
     np.testing.assert_allclose(lost, -np.expm1(x), rtol=1e-15, atol=0)
 
 
@@ -31,6 +31,6 @@ def test_exponential_matches_library(rates, g):
 @pytest.mark.parametrize("other", [1.0, 3.0])
 def test_exponential_is_correct_at_limits(rate, g, expected, other):
     """Whether sites share their rate or not."""
-    kept, lost = decayed([rate, rate * other], g)
-    assert kept[0] == pytest.approx(expected[0], abs=1e-300)
+    remaining, lost = decayed([rate, rate * other], g)
+    assert remaining[0] == pytest.approx(expected[0], abs=1e-300)
     assert lost[0] == pytest.approx(expected[1])

@@ -98,7 +98,7 @@ def test_one_leaf_has_position_and_no_elbow():
 @pytest.mark.parametrize("orientation", ["left", "right", "top", "bottom"])
 def test_dendrogram_draws_one_line_per_branch(ax, orientation):
     assert plot_dendrogram(SMALL, ax=ax, orientation=orientation) is ax
-    drawn = {tuple(map(tuple, line)) for line in lines(ax).get_segments()}
+    draws = {tuple(map(tuple, line)) for line in lines(ax).get_segments()}
     # Every branch goes up from its node to the height of its parent and across to it; (position, height).
     expected = {
         ((3, 0), (3, 2), (2.5, 2)),
@@ -110,7 +110,7 @@ def test_dendrogram_draws_one_line_per_branch(ax, orientation):
     }
     if orientation in ("left", "right"):
         expected = {tuple((height, place) for place, height in line) for line in expected}
-    assert drawn == expected
+    assert draws == expected
 
 
 @pytest.mark.parametrize(

@@ -163,5 +163,5 @@ def test_mkdocs_builds_site(tmp_path):
 
 
 def test_shell_guide_shows_every_command():
-    shown = {command.line.split()[1] for block in BLOCKS["shell.md"] for command in commands_of(block)}
-    assert shown >= {"fit", "report", "impute", "score", "place", "cut", "plot", "convert", "simulate"}
+    commands = {command.line.split()[1] for block in BLOCKS["shell.md"] for command in commands_of(block)}
+    assert commands >= {"fit", "report", "impute", "score", "place", "cut", "plot", "convert", "simulate"}

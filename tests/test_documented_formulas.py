@@ -59,11 +59,11 @@ def test_expected_height_and_length_formula():
     """Six standard errors: a false alarm in less than one run of a hundred million."""
     n = 10
     trees = [ct.simulate_tree(n, random_state=seed) for seed in range(4000)]
-    for found, expected in (
+    for value, expected in (
         ([tree.heights[-1] for tree in trees], 2 * (1 - 1 / n)),
         ([tree.total_length for tree in trees], 2 * sum(1 / k for k in range(1, n))),
     ):
-        assert abs(np.mean(found) - expected) < 6 * np.std(found) / math.sqrt(len(found))
+        assert abs(np.mean(value) - expected) < 6 * np.std(value) / math.sqrt(len(value))
 
 
 def climb(tree, leaves, merge):
@@ -112,7 +112,7 @@ def leaf_messages(codes):
 @formula("2.1", "2.2", "3.1", "3.2", "3.3")
 def test_brownian_likelihood_formula():
     variance = np.array([1.5, 0.5])
-    _, log_z = climb(TREE, [(x, 0.2) for x in X], lambda *given: brownian_merge(*given, variance))
+    _, log_z = climb(TREE, [(x, 0.2) for x in X], lambda *arguments: brownian_merge(*arguments, variance))
     process = ct.Brownian(variance, noise=0.2)
     assert process.log_likelihood(TREE, X) == pytest.approx(log_z.sum())
     assert ct.log_joint(TREE, X, process) == pytest.approx(log_z.sum() + ct.log_prior(TREE))
@@ -152,8 +152,8 @@ def test_mutation_likelihood_formula():
 def test_transition_probability_formula():
     """Of two leaves: ``q_j P(path)_jk``."""
     tree, process = ct.Tree([[0, 1]], [0.0, 0.0, 0.6]), ct.Multinomial(0.7, [Q])
-    kept = math.exp(-0.7 * 1.2)
-    P = kept * np.eye(3) + (1 - kept) * np.outer(np.ones(3), Q)
+    retention = math.exp(-0.7 * 1.2)
+    P = retention * np.eye(3) + (1 - retention) * np.outer(np.ones(3), Q)
     for j, k in ((0, 0), (0, 1), (2, 1)):
         assert process.log_likelihood(tree, [[j], [k]]) == pytest.approx(math.log(Q[j] * P[j, k]))
 
@@ -171,10 +171,10 @@ def test_mixed_likelihood_formula():
 
 
 def best_height(objective, lowest):
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         lambda h: -objective(h), bounds=(lowest, lowest + 20), method="bounded", options={"xatol": 1e-9}
     )
-    return found.x if objective(found.x) > objective(lowest) else lowest
+    return optimum.x if objective(optimum.x) > objective(lowest) else lowest
 
 
 @formula("6.1", "6.2")
@@ -183,10 +183,10 @@ def test_brownian_best_height_formula():
     D, d2 = 2, np.sum((a - b) ** 2)
     s = (math.sqrt(D**2 + 4 * d2) - D) / 2
     expected = max(0.0, (s - 0.1 - 0.1) / 2)
-    found = ct.greedy(np.array([a, b]), ct.Brownian(noise=0.1)).tree.heights[-1]
-    assert found == pytest.approx(expected)
+    result = ct.greedy(np.array([a, b]), ct.Brownian(noise=0.1)).tree.heights[-1]
+    assert result == pytest.approx(expected)
     searched = best_height(lambda h: brownian_merge((a, 0.1), (b, 0.1), h, h)[0] - h, 0.0)
-    assert found == pytest.approx(searched, abs=1e-6)
+    assert result == pytest.approx(searched, abs=1e-6)
 
 
 @formula("6.3")
@@ -197,8 +197,8 @@ def test_mutation_best_height_formula():
         lambda u: -(math.log(u) / (2 * 0.7) + np.sum(np.log(1 - (1 - S) * u))), bounds=(1e-9, 1 - 1e-9), method="bounded",
         options={"xatol": 1e-12},
     ).x  # fmt: skip
-    found = ct.greedy(rows, ct.Multinomial(0.7, [Q] * 4)).tree.heights[-1]
-    assert math.exp(-0.7 * 2 * found) == pytest.approx(u, abs=1e-6)
+    result = ct.greedy(rows, ct.Multinomial(0.7, [Q] * 4)).tree.heights[-1]
+    assert math.exp(-0.7 * 2 * result) == pytest.approx(u, abs=1e-6)
 
 
 @formula("7.1", "7.2", "7.3")
@@ -280,15 +280,15 @@ def evidence_of_three_rows():
 @pytest.mark.parametrize("proposal", ["prior-prior", "prior-post", "post-post", "race"])
 def test_smc_evidence_formula(proposal, evidence_of_three_rows):
     """Six standard errors: false alarms are out of the question."""
-    found = ct.smc(THREE_ROWS, ct.Brownian(noise=0.3), proposal, 150, n_runs=50, random_state=0, threshold=0.0)
-    estimates = np.exp(found.run_log_evidences)
+    sample = ct.smc(THREE_ROWS, ct.Brownian(noise=0.3), proposal, 150, n_runs=50, random_state=0, threshold=0.0)
+    estimates = np.exp(sample.run_log_evidences)
     assert abs(estimates.mean() - evidence_of_three_rows) < 6 * estimates.std(ddof=1) / math.sqrt(50)
 
 
 @formula("8.7")
 def test_effective_sample_size_formula():
-    found = ct.smc(X, ct.Brownian(noise=0.3), "post-post", 100, threshold=0.0, random_state=0)
-    assert found.ess[-1] == pytest.approx(np.sum(found.weights) ** 2 / np.sum(found.weights**2))
+    sample = ct.smc(X, ct.Brownian(noise=0.3), "post-post", 100, threshold=0.0, random_state=0)
+    assert sample.ess[-1] == pytest.approx(np.sum(sample.weights) ** 2 / np.sum(sample.weights**2))
 
 
 @formula("9.1")
@@ -298,9 +298,9 @@ def test_belief_formula():
     (y_up, w_up), (y_sibling, v_sibling) = messages[4], messages[5]
     w_down = v_sibling + (1.2 - 0.5) + (1.2 - 0.3)
     v = 1 / (1 / w_up + 1 / w_down)
-    said = ct.Beliefs(TREE, X, ct.Brownian(noise=0.2)).at([4], [0.3])
-    np.testing.assert_allclose(said.mean[0], v * (y_up / w_up + y_sibling / w_down))
-    np.testing.assert_allclose(said.sd[0], math.sqrt(v))
+    states = ct.Beliefs(TREE, X, ct.Brownian(noise=0.2)).at([4], [0.3])
+    np.testing.assert_allclose(states.mean[0], v * (y_up / w_up + y_sibling / w_down))
+    np.testing.assert_allclose(states.sd[0], math.sqrt(v))
 
 
 @formula("9.2")
@@ -323,16 +323,16 @@ def new_leaf(process, table, node, h):
 
 @formula("9.3", "9.4", "9.5")
 def test_new_leaf_cell_formula():
-    shown, said = new_leaf(ct.Brownian(2.0, noise=0.2), X, 4, 0.9)
-    np.testing.assert_allclose(shown.mean, said.mean)
-    np.testing.assert_allclose(shown.sd**2, said.sd**2 + 2.0 * (0.9 + 0.2))
-    shown, said = new_leaf(ct.OrnsteinUhlenbeck(0.8, noise=0.2), X, 4, 0.9)
-    kept = math.exp(-0.8 * 0.9)
-    np.testing.assert_allclose(shown.mean, kept * said.mean)
-    np.testing.assert_allclose(shown.sd**2, kept**2 * said.sd**2 + 1 - kept**2 + 0.2)
-    shown, said = new_leaf(ct.Multinomial(0.7, [Q]), CODES, 4, 0.9)
-    kept = math.exp(-0.7 * 0.9)
-    np.testing.assert_allclose(shown.probability, kept * said.probability + (1 - kept) * Q)
+    cells, states = new_leaf(ct.Brownian(2.0, noise=0.2), X, 4, 0.9)
+    np.testing.assert_allclose(cells.mean, states.mean)
+    np.testing.assert_allclose(cells.sd**2, states.sd**2 + 2.0 * (0.9 + 0.2))
+    cells, states = new_leaf(ct.OrnsteinUhlenbeck(0.8, noise=0.2), X, 4, 0.9)
+    retention = math.exp(-0.8 * 0.9)
+    np.testing.assert_allclose(cells.mean, retention * states.mean)
+    np.testing.assert_allclose(cells.sd**2, retention**2 * states.sd**2 + 1 - retention**2 + 0.2)
+    cells, states = new_leaf(ct.Multinomial(0.7, [Q]), CODES, 4, 0.9)
+    retention = math.exp(-0.7 * 0.9)
+    np.testing.assert_allclose(cells.probability, retention * states.probability + (1 - retention) * Q)
 
 
 @formula("9.6", "9.7")
@@ -346,12 +346,12 @@ def test_predictive_density_and_missing_cell_formulas():
         x, w = np.polynomial.legendre.leggauss(40)
         for edge, end in ((low, min(high, low + 2)), (min(high, low + 2), high)):
             h = edge + (end - edge) * (1 + x) / 2
-            said = Predictions.stack(list(beliefs.new_leaves(np.full(40, node), h)))
+            states = Predictions.stack(list(beliefs.new_leaves(np.full(40, node), h)))
             mass = w * (end - edge) / 2 * np.exp(survival.log_survival(h))
-            mass = mass * np.exp(log_normal(row[0, 0], said.mean[:, 0], said.sd[:, 0] ** 2))
+            mass = mass * np.exp(log_normal(row[0, 0], states.mean[:, 0], states.sd[:, 0] ** 2))
             density += mass.sum()
-            first += mass @ said.mean[:, 1]
-            second += mass @ (said.sd[:, 1] ** 2 + said.mean[:, 1] ** 2)
+            first += mass @ states.mean[:, 1]
+            second += mass @ (states.sd[:, 1] ** 2 + states.mean[:, 1] ** 2)
     predictor = Predictor.from_trees([TREE], np.ones(1), X, process)
     assert math.exp(predictor.log_density(row)[0]) == pytest.approx(density, rel=0.01)
     cells = predictor.cells(row)
@@ -369,7 +369,7 @@ def test_missing_cell_quantile_formula():
     _, (posterior,) = groups.map_blocks(row, 1, lambda posterior: posterior)
     points = groups.predict_at(np.arange(len(groups.points.nodes)))
     shares = np.concatenate(
-        [own[: b - a] for own, a, b in zip(posterior.shares, groups.starts, groups.stops, strict=True)]
+        [share[: b - a] for share, a, b in zip(posterior.shares, groups.starts, groups.stops, strict=True)]
     )
     quantiles = predictor.cells(row, True).quantiles
     for level, x in zip(LEVELS, quantiles.values[quantiles.at[0, 1]], strict=True):
@@ -396,11 +396,11 @@ def test_normal_score_bandwidth_formula():
     shares = np.linspace(0.02, 0.98, 97)
     best, k, factor = max((left_out(k, factor, a), k, factor) for k, factor in WIDTHS for a in shares)
     inner = marginal.knots[(marginal.knots > x[0]) & (marginal.knots < x[-1])]
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         lambda a: np.abs(marginal.apply(inner) - score(inner, k, factor, a)).max(), bounds=(0.02, 0.98)
     )
-    assert found.fun < 1e-3
-    assert left_out(k, factor, found.x) > best - 0.3  # of a sum over 60 cells: the search for a stops early
+    assert optimum.fun < 1e-3
+    assert left_out(k, factor, optimum.x) > best - 0.3  # of a sum over 60 cells: the search for a stops early
 
 
 @formula("10.1", "10.2")
@@ -409,7 +409,7 @@ def test_merge_ratio_formula():
     variance = np.array([0.7, 2.0])
     result = ct.greedy(rows, ct.Brownian(variance, noise=0.3))
     leaves = [(row, 0.3) for row in rows]
-    messages, log_z = climb(result.tree, leaves, lambda *given: brownian_merge(*given, variance))
+    messages, log_z = climb(result.tree, leaves, lambda *arguments: brownian_merge(*arguments, variance))
     spread = np.mean(rows.var(axis=0) / variance)
     root = [np.sum(log_normal(y, rows.mean(axis=0), (v + spread) * variance)) for y, v in messages]
     expected = [log_z[k] + root[6 + k] - root[i] - root[j] for k, (i, j) in enumerate(result.tree.children)]
@@ -430,24 +430,24 @@ def test_best_variance_formula():
 
     climb(TREE, [(x, 0.2) for x in X], merge)
     expected = (X.var(axis=0) / 1.1 + squares / 2) / (0.1 + 3 / 2)
-    found = ct.Brownian([1.0, 1.0], noise=0.2).fit(WeightedTrees([TREE], np.ones(1), X), True)
-    np.testing.assert_allclose(found.variance, expected)
+    result = ct.Brownian([1.0, 1.0], noise=0.2).fit(WeightedTrees([TREE], np.ones(1), X), True)
+    np.testing.assert_allclose(result.variance, expected)
 
 
 @formula("11.2", "11.3")
 def test_mutation_step_formula():
     process = ct.Multinomial([0.7], [Q])
-    found = expect_redraws(process, WeightedTrees([TREE], np.ones(1), CODES))
-    lengths, r = found.lengths, found.redraws[0]
+    actual = expect_redraws(process, WeightedTrees([TREE], np.ones(1), CODES))
+    lengths, r = actual.lengths, actual.redraws[0]
 
     def objective(rate):
-        drawn = np.sum(r * np.log(-np.expm1(-rate * lengths)) - (1 - r) * rate * lengths)
-        return drawn + 0.1 * math.log(rate) - rate / 1.1
+        log_posterior = np.sum(r * np.log(-np.expm1(-rate * lengths)) - (1 - r) * rate * lengths)
+        return log_posterior + 0.1 * math.log(rate) - rate / 1.1
 
     best = minimize_scalar(lambda x: -objective(math.exp(x)), bounds=(-6, 6), method="bounded", options={"xatol": 1e-9})
-    assert _best_rates(process, found)[0] == pytest.approx(math.exp(best.x), rel=1e-5)
-    expected = (found.draws + 1 / 3) / (found.draws.sum() + 1)
-    np.testing.assert_allclose(_best_equilibria(process, found)[0], expected)
+    assert _best_rates(process, actual)[0] == pytest.approx(math.exp(best.x), rel=1e-5)
+    expected = (actual.draws + 1 / 3) / (actual.draws.sum() + 1)
+    np.testing.assert_allclose(_best_equilibria(process, actual)[0], expected)
 
 
 @formula("12.1", "12.2", "12.3")
@@ -540,8 +540,8 @@ def test_precision_posterior_formula():
     precision = np.array([0.1, 0.5, 1.3, 4.0])
     prior = 0.1 * np.log(precision * s) - precision * s / 1.1  # of the precision in the column's own units, section 11
     known = sum(stats.norm.logpdf(u, scale=np.sqrt(v / precision)) for u, v in zip(gaps, spans, strict=True))
-    drawn = _log_gamma_density(precision, 1.1 + 3 / 2, s / 1.1 + 0.5 * np.sum(gaps**2 / spans))
-    np.testing.assert_allclose(np.diff(prior + known), np.diff(drawn))
+    log_posterior = _log_gamma_density(precision, 1.1 + 3 / 2, s / 1.1 + 0.5 * np.sum(gaps**2 / spans))
+    np.testing.assert_allclose(np.diff(prior + known), np.diff(log_posterior))
 
 
 @formula("13.5")
@@ -550,8 +550,8 @@ def test_mean_posterior_formula():
     mean = np.array([-1.0, 0.0, 0.3, 2.0])
     both = stats.norm.logpdf(r, mean, np.sqrt(variance * v)) + stats.norm.logpdf(mean, middle, 10 * np.sqrt(s))
     w = 1 / (variance * v) + 1 / (100 * s)
-    drawn = stats.norm.logpdf(mean, (r / (variance * v) + middle / (100 * s)) / w, np.sqrt(1 / w))
-    np.testing.assert_allclose(np.diff(both), np.diff(drawn))
+    log_posterior = stats.norm.logpdf(mean, (r / (variance * v) + middle / (100 * s)) / w, np.sqrt(1 / w))
+    np.testing.assert_allclose(np.diff(both), np.diff(log_posterior))
 
 
 @formula("13.6")
@@ -561,12 +561,12 @@ def test_rate_and_equilibrium_posterior_formulas():
     rate = np.array([0.2, 1.0, 3.0])
     both = 0.1 * np.log(rate) - rate / 1.1
     both = both + sum(stats.poisson.logpmf(k, rate * length) for k, length in zip(counts, lengths, strict=True))
-    drawn = _log_gamma_density(rate, 1.1 + counts.sum(), 1 / 1.1 + lengths.sum())
-    np.testing.assert_allclose(np.diff(both), np.diff(drawn))
+    log_posterior = _log_gamma_density(rate, 1.1 + counts.sum(), 1 / 1.1 + lengths.sum())
+    np.testing.assert_allclose(np.diff(both), np.diff(log_posterior))
     shares = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
     both = np.mean(np.log(shares), axis=1) + np.log(shares) @ draws  # the prior of section 11, and the draws
-    drawn = [stats.dirichlet.logpdf(q, 1 + 1 / 3 + draws) for q in shares]
-    np.testing.assert_allclose(np.diff(both), np.diff(drawn))
+    log_posterior = [stats.dirichlet.logpdf(q, 1 + 1 / 3 + draws) for q in shares]
+    np.testing.assert_allclose(np.diff(both), np.diff(log_posterior))
 
 
 @formula("13.7")
@@ -599,12 +599,12 @@ def test_noisy_leaf_formula():
     """Both leaves of a cherry, by a sum over their states and over whether each cell is a draw of the noise."""
     rate, noise, h = 0.7, 0.3, 0.4
     tree = ct.Tree([[0, 1]], [0.0, 0.0, h])
-    kept = np.exp(-2 * rate * h)
-    joint = Q[:, None] * (kept * np.eye(3) + (1 - kept) * Q[None])  # of the two leaves' states
-    shown = (1 - noise) * np.eye(3) + noise * Q[None]  # state, what is seen
+    retention = np.exp(-2 * rate * h)
+    joint = Q[:, None] * (retention * np.eye(3) + (1 - retention) * Q[None])  # of the two leaves' states
+    observation_probability = (1 - noise) * np.eye(3) + noise * Q[None]  # state, what is seen
     for a in range(3):
         for b in range(3):
-            expected = np.log(shown[:, a] @ joint @ shown[:, b])
+            expected = np.log(observation_probability[:, a] @ joint @ observation_probability[:, b])
             process = ct.Multinomial(rate, [Q], noise)
             assert process.log_likelihood(tree, [[a], [b]]) == pytest.approx(expected)
 
@@ -622,7 +622,7 @@ def test_state_set_leaf_formula():
                 message = process.columns(np.array([[code]]))[0].message[0]
                 assert message == pytest.approx(np.where(inside, (1 - noise) / share, 0.0) + noise)
                 assert process.leaf_log_likelihoods(np.array([[code]]))[0] == pytest.approx(np.log(share))
-                each = [process.log_likelihood(tree, [[1], [own]]) for own in (a, b)]
+                each = [process.log_likelihood(tree, [[1], [value]]) for value in (a, b)]
                 assert process.log_likelihood(tree, [[1], [code]]) == pytest.approx(np.logaddexp(*each))
 
 
@@ -630,8 +630,8 @@ def test_state_set_leaf_formula():
 def test_ascertained_column_formula():
     """The probability of a column of a cherry, given that its cells differ, or that one is not in the first state."""
     tree = ct.Tree([[0, 1]], [0.0, 0.0, 0.4])
-    kept = np.exp(-2 * 0.7 * 0.4)
-    joint = Q[:, None] * (kept * np.eye(3) + (1 - kept) * Q[None])
+    retention = np.exp(-2 * 0.7 * 0.4)
+    joint = Q[:, None] * (retention * np.eye(3) + (1 - retention) * Q[None])
     for ascertainment, unrecorded in (("variable", np.trace(joint)), ("present", joint[0, 0])):
         process = ct.Multinomial(0.7, [Q], ascertainment=ascertainment)
         assert process.log_likelihood(tree, [[2], [1]]) == pytest.approx(np.log(joint[2, 1] / (1 - unrecorded)))
@@ -649,10 +649,10 @@ def test_unrecorded_columns_formula():
     logs = special.gammaln(4 + numbers.sum(axis=0)) - special.gammaln(4) - special.gammaln(1 + numbers).sum(axis=0)
     assert np.exp(logs + np.log(P) @ numbers).sum() == pytest.approx(V**-4, rel=1e-6)
     rng = np.random.default_rng(0)
-    drawn = np.array([unseen.draw_counts(children, heights, rng) for _ in range(20_000)])
+    draws = np.array([unseen.draw_counts(children, heights, rng) for _ in range(20_000)])
     mean, variance = 4 * P / V, 4 * P / V * (1 + P / V)  # negative binomial
-    assert np.all(np.abs(drawn.mean(axis=0) - mean) < 6 * np.sqrt(variance / 20_000))
-    assert drawn.var(axis=0) == pytest.approx(variance, rel=0.1)
+    assert np.all(np.abs(draws.mean(axis=0) - mean) < 6 * np.sqrt(variance / 20_000))
+    assert draws.var(axis=0) == pytest.approx(variance, rel=0.1)
 
 
 @formula("13.12")
@@ -669,18 +669,18 @@ def test_heated_chain_exchange_formula():
     log_likelihood = {name: process.log_likelihood(tree, X) for name, tree in trees.items()}
     b, c = powers[:2]
     accepted = {}
-    for own, other in (("T", "S"), ("S", "T")):
-        probability = min(1.0, np.exp((log_likelihood[other] - log_likelihood[own]) * (b - c)))
-        accepted[own, other] = probability
+    for value, other in (("T", "S"), ("S", "T")):
+        probability = min(1.0, np.exp((log_likelihood[other] - log_likelihood[value]) * (b - c)))
+        accepted[value, other] = probability
         count = 0
         for _ in range(2000):
-            chain.start_at(trees[own], rngs[0])
+            chain.start_at(trees[value], rngs[0])
             hotter.start_at(trees[other], rngs[1])
             chain._propose_exchange(chain, hotter)
             count += chain.tree() == trees[other]
         assert abs(count / 2000 - probability) <= 5 * np.sqrt(probability * (1 - probability) / 2000)
     assert 0.02 < min(accepted.values()) < 0.98
-    target = {own: np.exp(b * log_likelihood[own[0]] + c * log_likelihood[own[1]]) for own in accepted}
+    target = {value: np.exp(b * log_likelihood[value[0]] + c * log_likelihood[value[1]]) for value in accepted}
     first, second = accepted
     assert target[first] * accepted[first] == pytest.approx(target[second] * accepted[second])
 
@@ -688,37 +688,37 @@ def test_heated_chain_exchange_formula():
 @formula("11.4")
 def test_noise_step_formula():
     process = ct.Multinomial(1.3, [Q], 0.3)
-    found = expect_redraws(process, WeightedTrees([TREE], np.ones(1), CODES))
+    actual = expect_redraws(process, WeightedTrees([TREE], np.ones(1), CODES))
     # the noise's draws by brute force: every combination of leaves' states and of who shows whose
     expected = noise_draws_by_enumeration(process, TREE, CODES[:, 0].astype(int))
-    assert found.noise_draws[0] == pytest.approx(expected)
-    assert _best_noise(process, found, CODES) == pytest.approx(expected / (len(CODES) + 4))
+    assert actual.noise_draws[0] == pytest.approx(expected)
+    assert _best_noise(process, actual, CODES) == pytest.approx(expected / (len(CODES) + 4))
 
 
 def noise_draws_by_enumeration(process, tree, codes):
     """Return the expected number of cells that are draws of the noise: leaves that show their own state have less."""
     q, noise, n = process.equilibrium[0], float(process.noise), len(codes)
     exact = ct.Multinomial(process.rate, process.equilibrium)
-    total = drawn = 0.0
+    total = draws = 0.0
     for states in np.ndindex(*[len(q)] * n):
         weight = np.exp(exact.log_likelihood(tree, np.array(states, dtype=float)[:, None]))
         by_noise = noise * q[codes]
-        shown = by_noise + (1 - noise) * (np.array(states) == codes)
-        total += weight * np.prod(shown)
-        drawn += weight * np.prod(shown) * np.sum(by_noise / shown)
-    return drawn / total
+        observation_probability = by_noise + (1 - noise) * (np.array(states) == codes)
+        total += weight * np.prod(observation_probability)
+        draws += weight * np.prod(observation_probability) * np.sum(by_noise / observation_probability)
+    return draws / total
 
 
 @formula("13.8")
 def test_noise_posterior_formula():
     """The mean of the drawn noise is that of the Beta distribution, within six standard errors: one false alarm in 10^8 runs."""
-    shown, observed = np.zeros((1, 40), dtype=bool), np.ones((1, 40), dtype=bool)
-    shown[0, :7] = True
+    observation_probability, observed = np.zeros((1, 40), dtype=bool), np.ones((1, 40), dtype=bool)
+    observation_probability[0, :7] = True
     rng = np.random.default_rng(0)
-    drawn = [float(_draw_noise(np.array(0.2), shown, observed, rng)) for _ in range(4000)]
+    draws = [float(_draw_noise(np.array(0.2), observation_probability, observed, rng)) for _ in range(4000)]
     beta = stats.beta(1 + 7, 5 + 33)
-    assert np.mean(drawn) == pytest.approx(beta.mean(), abs=6 * beta.std() / np.sqrt(4000))
-    assert stats.kstest(drawn, beta.cdf).pvalue > 1e-6
+    assert np.mean(draws) == pytest.approx(beta.mean(), abs=6 * beta.std() / np.sqrt(4000))
+    assert stats.kstest(draws, beta.cdf).pvalue > 1e-6
 
 
 @formula("13.9")
@@ -729,22 +729,24 @@ def test_covariance_posterior_formula():
     gaps, spans = rng.standard_normal((n, width)), np.array([0.5, 2.0, 1.1, 0.3])
     freedom, scale = strength + width + 1, strength * np.diag(scales)
     assert stats.invwishart(freedom, scale).mean() == pytest.approx(np.diag(scales))
-    drawn = stats.invwishart(freedom + n, scale + sum(np.outer(u, u) / v for u, v in zip(gaps, spans, strict=True)))
+    draws = stats.invwishart(freedom + n, scale + sum(np.outer(u, u) / v for u, v in zip(gaps, spans, strict=True)))
     offsets = []
     for _ in range(4):
-        covariance = drawn.rvs(random_state=rng)
+        covariance = draws.rvs(random_state=rng)
         both = stats.invwishart.logpdf(covariance, freedom, scale)
         both += sum(stats.multivariate_normal.logpdf(u, cov=v * covariance) for u, v in zip(gaps, spans, strict=True))
-        offsets.append(both - drawn.logpdf(covariance))
+        offsets.append(both - draws.logpdf(covariance))
     assert np.ptp(offsets) < 1e-9
     prior = CovariancePrior(scales)
     prior.strength = strength
-    found = prior.draw_covariance(gaps / np.sqrt(spans)[:, None], np.random.default_rng(1))
-    again = draw_inverse_wishart(drawn.df, drawn.scale, np.random.default_rng(1))
-    np.testing.assert_allclose(found, again)
+    actual = prior.draw_covariance(gaps / np.sqrt(spans)[:, None], np.random.default_rng(1))
+    again = draw_inverse_wishart(draws.df, draws.scale, np.random.default_rng(1))
+    np.testing.assert_allclose(actual, again)
     # a scale, given the matrix: exponential prior times the inverse Wishart density
     s = np.array([0.1, 0.7, 3.0])
-    with_scale = [stats.invwishart.logpdf(covariance, freedom, strength * np.diag([own, 2.0])) - own / 0.9 for own in s]
+    with_scale = [
+        stats.invwishart.logpdf(covariance, freedom, strength * np.diag([value, 2.0])) - value / 0.9 for value in s
+    ]
     rate = 1 / 0.9 + strength * np.linalg.inv(covariance)[0, 0] / 2
     np.testing.assert_allclose(np.diff(with_scale), np.diff(_log_gamma_density(s, 1 + freedom / 2, rate)))
 
@@ -753,23 +755,23 @@ def test_covariance_posterior_formula():
 def test_missing_cells_given_other_rows_formula():
     """On a cherry, by the Gaussian distribution of all cells; and by the kernel, without its normal numbers."""
     rng = np.random.default_rng(0)
-    variance, noise = (own @ own.T + 0.1 * np.eye(3) for own in rng.standard_normal((2, 3, 3)))
+    variance, noise = (value @ value.T + 0.1 * np.eye(3) for value in rng.standard_normal((2, 3, 3)))
     rate, height, mean, table = 0.7, 0.4, np.array([0.3, -1.0, 2.0]), rng.standard_normal((2, 3))
     known, missing = [1], [0, 2]  # cells of the first row
-    kept = np.exp(-2 * rate * height)
-    whole = np.kron([[1, kept], [kept, 1]], variance) + np.kron(np.eye(2), noise)
-    given = [1, 3, 4, 5]
-    gain = np.linalg.solve(whole[np.ix_(given, given)], whole[np.ix_(given, missing)]).T
-    expected = gain @ (table - mean).ravel()[given]
-    covariance = whole[np.ix_(missing, missing)] - gain @ whole[np.ix_(given, missing)]
+    retention = np.exp(-2 * rate * height)
+    whole = np.kron([[1, retention], [retention, 1]], variance) + np.kron(np.eye(2), noise)
+    parameters = [1, 3, 4, 5]
+    gain = np.linalg.solve(whole[np.ix_(parameters, parameters)], whole[np.ix_(parameters, missing)]).T
+    expected = gain @ (table - mean).ravel()[parameters]
+    covariance = whole[np.ix_(missing, missing)] - gain @ whole[np.ix_(parameters, missing)]
 
     process = ct.OrnsteinUhlenbeck(rate, mean, variance, noise)
     V, e = process.basis, process.white_noise
-    m, w = kept / (1 + e) * (V.T @ (table[1] - mean)), 1 - kept**2 / (1 + e)
+    m, w = retention / (1 + e) * (V.T @ (table[1] - mean)), 1 - retention**2 / (1 + e)
     C = np.diag(1 / (w + e))
     A = V[missing] @ C @ V[missing].T
-    found = np.linalg.solve(A, V[missing] @ C @ (m - V[known].T @ (table[0] - mean)[known]))
-    np.testing.assert_allclose(found, expected)
+    actual = np.linalg.solve(A, V[missing] @ C @ (m - V[known].T @ (table[0] - mean)[known]))
+    np.testing.assert_allclose(actual, expected)
     np.testing.assert_allclose(np.linalg.inv(A), covariance)
 
     X, basis, tree = table - mean, np.ascontiguousarray(V), ct.Tree([[0, 1]], [0.0, 0.0, height])
@@ -798,13 +800,13 @@ def test_stepping_stone_evidence_formula():
             lambda h, b=low, c=high, z=z: math.exp(-h) * likelihood(h) ** b / z * likelihood(h) ** (c - b), 0, np.inf
         )
         assert mean[0] == pytest.approx(z_next / z)
-    found = ct.evidence(X[:2], process, 2, n_chains=3, n_samples=5, powers=powers, random_state=0)
+    sample = ct.evidence(X[:2], process, 2, n_chains=3, n_samples=5, powers=powers, random_state=0)
     trees = draw_from_prior(X[:2], process, 1, 5)
     weights = np.array([likelihood(h) for h in trees.heights[:, 0]]) ** 0.3
     steps = Steps.empty(1, 1)
     steps.add(0, 0, trees, 0.3)
     assert steps.log_ratios[0, 0] == pytest.approx(math.log(weights.mean()))
-    np.testing.assert_allclose(found.run_log_evidences, found.log_ratios.sum(axis=1))
+    np.testing.assert_allclose(sample.run_log_evidences, sample.log_ratios.sum(axis=1))
 
 
 def test_formulas_are_numbered_in_order():

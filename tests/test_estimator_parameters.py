@@ -62,10 +62,10 @@ def test_noise_parameter_is_held_fixed(frame):
             ]
             assert shares == pytest.approx([0.05, 0.05])
         ratio = [
-            own.process.parts[0][0].noise for own in model._model.predictor.ensemble.draws
+            draw.process.parts[0][0].noise for draw in model._model.predictor.ensemble.draws
         ]  # in units of the diffusion, whatever its variance
         assert np.ptp(ratio) == 0
-        assert {float(own.process.parts[1][0].noise[0]) for own in model._model.predictor.ensemble.draws} == {0.2}
+        assert {float(draw.process.parts[1][0].noise[0]) for draw in model._model.predictor.ensemble.draws} == {0.2}
 
 
 def test_real_columns_are_scaled_to_range(frame):
@@ -95,13 +95,13 @@ def test_extreme_cell_reduces_column_weight():
 
 
 def test_parameters_have_column_names_and_units(fitted, frame):
-    found = fitted.parameters_
-    assert list(found) == ["length", "weight", "colour"]
+    actual = fitted.parameters_
+    assert list(actual) == ["length", "weight", "colour"]
     (real, columns), (mutation, _) = fitted.process_.parts
     assert columns == (0, 1)
     for d, name in enumerate(["length", "weight"]):
         scale, centre = frame[name].std(ddof=0), frame[name].mean()
-        assert found[name] == pytest.approx(
+        assert actual[name] == pytest.approx(
             {
                 "process": "ornstein-uhlenbeck",
                 "sd": scale * np.sqrt(real.variance[d]),
@@ -110,14 +110,14 @@ def test_parameters_have_column_names_and_units(fitted, frame):
                 "rate": real.rate,
             }
         )
-    assert found["colour"]["process"] == "multinomial"
-    assert found["colour"]["rate"] == pytest.approx(mutation.rate[0])
-    assert found["colour"]["equilibrium"] == pytest.approx(
+    assert actual["colour"]["process"] == "multinomial"
+    assert actual["colour"]["rate"] == pytest.approx(mutation.rate[0])
+    assert actual["colour"]["equilibrium"] == pytest.approx(
         dict(zip(["blue", "green", "red"], mutation.equilibrium[0], strict=True))
     )
     # sd and noise together are the spread of the column, since the process is at equilibrium
     for name in ("length", "weight"):
-        total = np.hypot(found[name]["sd"], found[name]["noise_sd"])
+        total = np.hypot(actual[name]["sd"], actual[name]["noise_sd"])
         assert 0.5 < total / frame[name].std() < 2
 
 

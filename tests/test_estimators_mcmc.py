@@ -55,10 +55,10 @@ def standardized(table):
 def test_mcmc_fit_uses_parameters_of_greedy_tree(fitted, greedy):
     assert fitted.parameters_ == greedy.parameters_
     settings = {"n_samples": 300, "n_chains": 3, "leaf_names": NAMES, "random_state": 0}
-    own = ct.mcmc(greedy._model.predictor.X, greedy.process_, **settings)
+    own_sample = ct.mcmc(greedy._model.predictor.X, greedy.process_, **settings)
     assert type(fitted.sample_) is ct.MCMCResult
-    assert fitted.sample_.trees == own.trees
-    assert fitted.sample_.verdict == own.verdict
+    assert fitted.sample_.trees == own_sample.trees
+    assert fitted.sample_.verdict == own_sample.verdict
     assert not hasattr(fitted, "log_evidence_")
     assert not hasattr(fitted, "search_")
 
@@ -68,12 +68,12 @@ def test_draw_parameters_samples_parameters(table, tmp_path):
     joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 40}, draw_parameters=True).fit(table)
     sample = joint.sample_
     assert list(sample.parameters) == ["rate", "mean[0]", "mean[1]", "variance[0]", "variance[1]", "noise"]
-    kept = {name: trace[:, sample.warmup :] for name, trace in sample.parameters.items()}
-    assert all(trace.std() > 0 for trace in kept.values())
-    assert joint.process_.rate == pytest.approx(kept["rate"].mean())
-    assert joint.parameters_["a"]["rate"] == pytest.approx(kept["rate"].mean())
+    samples = {name: trace[:, sample.warmup :] for name, trace in sample.parameters.items()}
+    assert all(trace.std() > 0 for trace in samples.values())
+    assert joint.process_.rate == pytest.approx(samples["rate"].mean())
+    assert joint.parameters_["a"]["rate"] == pytest.approx(samples["rate"].mean())
     processes = sample.processes()
-    assert [process.noise for process in processes] == kept["noise"].ravel().tolist()
+    assert [process.noise for process in processes] == samples["noise"].ravel().tolist()
     for tree, process, log_joint in list(zip(sample.trees, processes, sample.log_joints, strict=True))[::30]:
         assert ct.log_joint(tree, joint._model.predictor.X, process) == pytest.approx(log_joint)
     diagnostics = sample.parameter_diagnostics()
@@ -81,9 +81,9 @@ def test_draw_parameters_samples_parameters(table, tmp_path):
     assert all(0.9 < r_hat < 2 and effective > 1 for r_hat, effective in diagnostics.values())
     header, first = trace_log(sample, 1).splitlines()[:2]
     row = dict(zip(header.split("\t"), first.split("\t"), strict=True))
-    assert float(row["noise"]) == pytest.approx(kept["noise"][1, 0])
+    assert float(row["noise"]) == pytest.approx(samples["noise"][1, 0])
     if importlib.util.find_spec("xarray"):
-        np.testing.assert_array_equal(sample.to_xarray()["rate"], kept["rate"].ravel())
+        np.testing.assert_array_equal(sample.to_xarray()["rate"], samples["rate"].ravel())
     joint.save(tmp_path / "m.coaltree")
     again = ct.load_model(tmp_path / "m.coaltree").sample_
     for name, trace in sample.parameters.items():
@@ -173,12 +173,12 @@ def test_mcmc_fit_of_uninformative_tables(cells):
 
 def test_verbose_shows_r_hat_and_effective_samples(table, capsys):
     ct.CoalescentClustering(**CHAINS, **QUICK, verbose=1).fit(table)
-    shown = capsys.readouterr().err.split("\r[CoalescentClustering]")[1:]
-    shares = [int(text.split()[0]) for text in shown]
+    displayed = capsys.readouterr().err.split("\r[CoalescentClustering]")[1:]
+    shares = [int(text.split()[0]) for text in displayed]
     assert shares == sorted(shares)
     assert shares[-1] == 100
-    assert any("R-hat 1.0" in text and text.rstrip().endswith("effective samples") for text in shown)
-    assert not any("nan" in text for text in shown)
+    assert any("R-hat 1.0" in text and text.rstrip().endswith("effective samples") for text in displayed)
+    assert not any("nan" in text for text in displayed)
 
 
 def test_imputer_uses_mcmc_sample(table):
@@ -220,12 +220,12 @@ def test_invalid_mcmc_parameters_are_rejected(table, parameters, message):
 def test_refine_parameter_refines_tree(search):
     X = np.random.default_rng(3).normal(size=(30, 2))
     before = ct.CoalescentClustering(search=search, **QUICK).fit(X)
-    found = ct.greedy(before._model.matrix, before.process_, search=search)
+    result = ct.greedy(before._model.matrix, before.process_, search=search)
     after = clone(before).set_params(refine=True).fit(X)
     encoded = (X - X.mean(axis=0)) / X.std(axis=0)
     assert after.log_joint_ > before.log_joint_ + 0.1
     assert after.log_joint_ == pytest.approx(ct.log_joint(after.tree_, encoded, before.process_))
-    expected = ct.refine(found.tree, before._model.matrix, before.process_).tree
+    expected = ct.refine(result.tree, before._model.matrix, before.process_).tree
     # Subtrees, some of them tied, are visited in the order of the rows, which the estimator chooses.
     np.testing.assert_allclose(after.tree_.heights, expected.heights, atol=1e-3)
 
@@ -313,9 +313,9 @@ def test_sample_cuts_follow_resolution_and_min_cluster_size():
     assert model.cut(resolution=0.3).tolist() == model.cut(height_threshold=height).tolist()
     sizes = np.bincount(model.cut(resolution=0.6, min_cluster_size=4))
     assert sizes.min() >= 4
-    drawn = ct.CoalescentClustering(**settings, draw_parameters=True).fit(X)
+    draws = ct.CoalescentClustering(**settings, draw_parameters=True).fit(X)
     with pytest.raises(InputError, match=r"resolution.*0\.3.*draw_parameters"):
-        drawn.cut(resolution=0.3)
+        draws.cut(resolution=0.3)
     with pytest.raises(InputError, match="draw_parameters"):
         ct.CoalescentClustering(**settings, draw_parameters=True, resolution=0.3).fit(X)
 

@@ -64,10 +64,10 @@ def prior_mean(X, process, points):
     return math.log(np.mean(means))
 
 
-def check_evidence(found, truth):
+def check_evidence(result, truth):
     """The mean over 20 runs is within 6 standard errors of the truth, a level of 1e-5 with 19 degrees of freedom."""
-    assert len(found.run_log_evidences) == 20
-    shares = np.exp(found.run_log_evidences - truth)
+    assert len(result.run_log_evidences) == 20
+    shares = np.exp(result.run_log_evidences - truth)
     error = shares.std(ddof=1) / math.sqrt(20)
     assert abs(shares.mean() - 1) < 6 * error + 2e-3  # quadrature is exact to 2e-3
     assert error < 0.06, "the test would see nothing"
@@ -102,10 +102,10 @@ def test_evidence_of_five_rows_matches_enumeration(kind):
 def test_evidence_of_eight_rows_matches_smc():
     """The difference of two means of independent runs, in their standard errors: six, a level of 1e-5."""
     X, process = table("mixed", 8)
-    found = ct.evidence(X, process, 12, n_chains=8, n_samples=12, random_state=0)
+    sample = ct.evidence(X, process, 12, n_chains=8, n_samples=12, random_state=0)
     other = ct.smc(X, process, "post-post", 500, n_runs=12, random_state=1)
-    error = math.hypot(found.standard_error, other.log_evidence_se)
-    assert abs(found.log_evidence - other.log_evidence) < 6 * error
+    error = math.hypot(sample.standard_error, other.log_evidence_se)
+    assert abs(sample.log_evidence - other.log_evidence) < 6 * error
     assert error < 0.2, "the test would see nothing"
 
 
@@ -118,13 +118,13 @@ def test_short_chains_leave_the_evidence_unbiased():
 
 
 def test_evidence_without_data_is_exact():
-    found = ct.evidence(np.full((4, 2), np.nan), ct.Brownian(), n_chains=2, n_samples=2, random_state=0)
-    assert found.log_evidence == pytest.approx(0.0, abs=1e-9)
-    assert found.standard_error == pytest.approx(0.0, abs=1e-9)
-    assert found.powers.tolist() == [0.0, 1.0]
+    sample = ct.evidence(np.full((4, 2), np.nan), ct.Brownian(), n_chains=2, n_samples=2, random_state=0)
+    assert sample.log_evidence == pytest.approx(0.0, abs=1e-9)
+    assert sample.standard_error == pytest.approx(0.0, abs=1e-9)
+    assert sample.powers.tolist() == [0.0, 1.0]
     codes = np.where(np.eye(3) == 1, 1.0, np.nan)  # rows that share no column
-    found = ct.evidence(codes, ct.Multinomial(1.0, [[0.75, 0.25]] * 3), n_chains=2, n_samples=2, random_state=0)
-    assert found.log_evidence == pytest.approx(3 * math.log(0.25), abs=1e-9)
+    sample = ct.evidence(codes, ct.Multinomial(1.0, [[0.75, 0.25]] * 3), n_chains=2, n_samples=2, random_state=0)
+    assert sample.log_evidence == pytest.approx(3 * math.log(0.25), abs=1e-9)
 
 
 # -- parts ---------------------------------------------------------------------------------------------------------
@@ -145,8 +145,8 @@ def test_restarted_chain_equals_new_chain():
 
 def test_prior_samples_have_correct_log_likelihoods():
     X, process = table("mixed", 4)
-    found = draw_from_prior(X, process, 3, 5)
-    for children, heights, log_likelihood in zip(*found, strict=True):
+    actual = draw_from_prior(X, process, 3, 5)
+    for children, heights, log_likelihood in zip(*actual, strict=True):
         tree = ct.Tree(children, np.append(np.zeros(4), heights))
         assert process.log_likelihood(tree, X) == pytest.approx(log_likelihood)
 
@@ -166,7 +166,9 @@ def test_systematic_resampling_follows_weights():
     weights = np.array([0.3, 0.0, 0.25, 0.05, 0.4, 0.0])
     for seed in range(20):
         chosen = choose(samples, weights, 10, np.random.default_rng(seed))
-        counts = np.array([(chosen.log_likelihoods == own).sum() for own in samples.log_likelihoods])
+        counts = np.array(
+            [(chosen.log_likelihoods == log_likelihood).sum() for log_likelihood in samples.log_likelihoods]
+        )
         assert counts.sum() == 10
         assert np.all(np.abs(counts - 10 * weights) < 1)
 
@@ -215,18 +217,18 @@ def test_killed_evidence_run_resumes_bitwise_equal(eight, whole, tmp_path, seed,
         if done == 2:
             raise KeyboardInterrupt
 
-    path, seen = tmp_path / "evidence.npz", []
+    path, calls = tmp_path / "evidence.npz", []
     settings = {**SETTINGS, "random_state": seed, "checkpoint": path}
     with pytest.raises(KeyboardInterrupt):
         ct.evidence(*eight, **settings, progress=stop)
-    found = ct.evidence(*eight, **settings, progress=lambda *facts: seen.append(facts))
-    assert [done for _, done, _ in seen] == list(range(3, len(found.powers)))
-    assert seen[-1][0] == pytest.approx(1.0)
-    assert seen[-1][2] == pytest.approx(found.log_evidence)
+    sample = ct.evidence(*eight, **settings, progress=lambda *facts: calls.append(facts))
+    assert [done for _, done, _ in calls] == list(range(3, len(sample.powers)))
+    assert calls[-1][0] == pytest.approx(1.0)
+    assert calls[-1][2] == pytest.approx(sample.log_evidence)
     if seed is not None:
-        assert same(found, whole)
+        assert same(sample, whole)
     monkeypatch.setattr(Chain, "move", None)  # all is in the file
-    assert same(found, ct.evidence(*eight, **settings))
+    assert same(sample, ct.evidence(*eight, **settings))
     with refused("evidence.npz checkpoint settings"):
         ct.evidence(*eight, **{**settings, "n_samples": 7})
 

@@ -82,18 +82,18 @@ def test_expected_heights_match_quadrature(kind, shape, missing):
     for clade, mean in by_clade(children, np.mean(runs, axis=0)).items():
         assert abs(mean - truth[clade]) < BOUND * error[clade], clade
         assert error[clade] < 0.03 * truth[clade], "the runs are long enough to tell"
-    found = expected_heights(at_zero(children), X, process)
-    for clade, mean in by_clade(found.children, found.merge_heights).items():
+    actual = expected_heights(at_zero(children), X, process)
+    for clade, mean in by_clade(actual.children, actual.merge_heights).items():
         # a single run of the default length is ten times as long as one of those
         assert abs(mean - truth[clade]) < BOUND * math.sqrt(RUNS / 10) * error[clade]
 
 
 def test_expected_height_of_two_rows():
     X, process = table("stationary", 2)
-    found = expected_heights(at_zero([(0, 1)]), X, process, n_sweeps=100_000)
+    actual = expected_heights(at_zero([(0, 1)]), X, process, n_sweeps=100_000)
     truth = true_means([(0, 1)], X, process, 400)
     # draws from a one-dimensional density follow on each other with little correlation, and have a deviation of about 1
-    assert found.merge_heights[0] == pytest.approx(truth[frozenset([0, 1])], abs=0.02)
+    assert actual.merge_heights[0] == pytest.approx(truth[frozenset([0, 1])], abs=0.02)
 
 
 def test_expected_heights_without_data_match_prior():
@@ -154,13 +154,13 @@ def test_expected_heights_increase_and_keep_clades(kind):
     names = [f"row {k}" for k in range(len(X))]
     result = ct.greedy(X, process, leaf_names=names)
     assert np.any(np.diff(result.tree.heights[len(X) - 1 :]) == 0)
-    found = expected_heights(result.tree, X, result.process)
-    assert np.all(np.diff(found.heights[len(X) - 1 :]) > 0)
-    assert found.leaf_names == result.tree.leaf_names
-    assert ct.robinson_foulds(found, result.tree) == 0
-    assert found == expected_heights(result.tree, X, result.process)
+    actual = expected_heights(result.tree, X, result.process)
+    assert np.all(np.diff(actual.heights[len(X) - 1 :]) > 0)
+    assert actual.leaf_names == result.tree.leaf_names
+    assert ct.robinson_foulds(actual, result.tree) == 0
+    assert actual == expected_heights(result.tree, X, result.process)
     # where heights are drawn from does not depend on how the search ordered what it cut off
-    assert expected_heights(found, X, result.process).heights[-1] == pytest.approx(found.heights[-1], rel=0.3)
+    assert expected_heights(actual, X, result.process).heights[-1] == pytest.approx(actual.heights[-1], rel=0.3)
 
 
 @pytest.mark.filterwarnings("ignore:.*identical in every real cell:coaltree.errors.InputWarning")
@@ -198,20 +198,20 @@ def test_spread_heights_match_prior_expectation():
     """All merges at height 0: nothing else is known of them."""
     n = 12
     heights = np.array([ct.simulate_tree(n, seed).merge_heights for seed in range(4000)])
-    found = spread_heights(at_zero(ct.simulate_tree(n, 0).children)).merge_heights
+    actual = spread_heights(at_zero(ct.simulate_tree(n, 0).children)).merge_heights
     error = heights.std(axis=0, ddof=1) / math.sqrt(len(heights))
-    assert np.all(np.abs(heights.mean(axis=0) - found) < 6 * error)  # a false alarm in a hundred million
+    assert np.all(np.abs(heights.mean(axis=0) - actual) < 6 * error)  # a false alarm in a hundred million
 
 
 def test_spread_heights_keep_distinct_heights():
     children = [(0, 1), (2, 6), (3, 7), (4, 8), (5, 9)]
     tree = ct.Tree(children, [0.0] * 6 + [0.0, 0.0, 3.0, 3.0, 9.0])
-    found = spread_heights(tree)
+    actual = spread_heights(tree)
     # waits of 6, 5 and 4 lineages: 2/30, 2/20, 2/12; of 3 and 2: 2/6, 2/2
     total = 2 / 30 + 2 / 20 + 2 / 12
     expected = [3 * (2 / 30) / total, 3 * (2 / 30 + 2 / 20) / total, 3.0, 3 + 6 * (2 / 6) / (2 / 6 + 1), 9.0]
-    assert found.merge_heights == pytest.approx(expected, rel=1e-14)
-    assert np.array_equal(found.children, tree.children)
+    assert actual.merge_heights == pytest.approx(expected, rel=1e-14)
+    assert np.array_equal(actual.children, tree.children)
     tied_at_the_top = ct.Tree(children, [0.0] * 6 + [1.0, 2.0, 3.0, 3.0, 3.0])
     assert spread_heights(tied_at_the_top).merge_heights == pytest.approx([1, 2, 3, 3 + 2 / 6, 3 + 2 / 6 + 1])
     told_apart = ct.simulate_tree(20, 1)
@@ -222,29 +222,29 @@ def test_spread_heights_between_adjacent_floats():
     """Two heights may be neighbouring numbers: the merges between them still are in order."""
     one = np.nextafter(1.0, 2.0)
     tree = ct.Tree([(0, 1), (2, 5), (3, 6), (4, 7)], [0.0] * 5 + [1.0, 1.0, 1.0, one])
-    found = spread_heights(tree).merge_heights
-    assert np.all(np.diff(found) > 0)
-    assert found == pytest.approx(1.0)
+    actual = spread_heights(tree).merge_heights
+    assert np.all(np.diff(actual) > 0)
+    assert actual == pytest.approx(1.0)
 
 
 def test_spread_heights_of_many_rows():
     n = 100_000
     tree = ct.simulate_tree(n, 0)
     floor = tree.merge_heights[n // 2]
-    found = spread_heights(ct.Tree(tree.children, np.where(tree.heights < floor, 0.0, tree.heights)))
-    assert np.all(np.diff(found.heights[n - 1 :]) > 0)
-    assert np.array_equal(found.merge_heights[n // 2 :], tree.merge_heights[n // 2 :])
-    assert found.merge_heights[: n // 2] == pytest.approx(tree.merge_heights[: n // 2], rel=0.1, abs=0.02 * floor)
+    actual = spread_heights(ct.Tree(tree.children, np.where(tree.heights < floor, 0.0, tree.heights)))
+    assert np.all(np.diff(actual.heights[n - 1 :]) > 0)
+    assert np.array_equal(actual.merge_heights[n // 2 :], tree.merge_heights[n // 2 :])
+    assert actual.merge_heights[: n // 2] == pytest.approx(tree.merge_heights[: n // 2], rel=0.1, abs=0.02 * floor)
 
 
 def test_expected_heights_change_only_ties():
     """The tie is below a root that stays: its density is one-dimensional, and integrated here."""
     X, process = table("stationary", 3)
     tree = ct.Tree([(0, 1), (2, 3)], [0.0, 0.0, 0.0, 0.0, 0.8])
-    found = expected_heights(tree, X, process, only_ties=True, n_sweeps=20_000)
+    actual = expected_heights(tree, X, process, only_ties=True, n_sweeps=20_000)
     h = np.linspace(1e-6, 0.8, 401)
     trees = [ct.Tree(tree.children, [0.0, 0.0, 0.0, low, 0.8]) for low in h]
     weight = np.exp([ct.log_joint(one, X, process) for one in trees])
-    assert found.merge_heights[1] == 0.8
+    assert actual.merge_heights[1] == 0.8
     # draws have a deviation of about 0.2 and little correlation: 0.01 is more than six standard errors
-    assert found.merge_heights[0] == pytest.approx(np.sum(weight * h) / np.sum(weight), abs=0.01)
+    assert actual.merge_heights[0] == pytest.approx(np.sum(weight * h) / np.sum(weight), abs=0.01)

@@ -28,9 +28,9 @@ from named import refused
 @pytest.mark.slow
 def test_quick_runs_of_all_experiments_succeed(published_data, tmp_path, capsys):
     assert main(["all", "--quick", "--jobs", "1", "--output", str(tmp_path)]) == 0
-    said = capsys.readouterr()
-    assert [line.split(":")[0] for line in said.out.splitlines()] == list(EXPERIMENTS)
-    assert "table1: 12 of 12" in said.err
+    output = capsys.readouterr()
+    assert [line.split(":")[0] for line in output.out.splitlines()] == list(EXPERIMENTS)
+    assert "table1: 12 of 12" in output.err
     for picture in ("figure1", "figure2", "table1", "wals_tree", "wals_restoration", "nips_abstracts", "nips_papers"):
         assert (tmp_path / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     scores = tables.read(tmp_path, "table1")
@@ -100,7 +100,10 @@ def test_estimate_from_values():
 
 def rows_of(*cells):
     keys = ("share", "fold", "method", "accuracy")
-    return [dict(zip(keys, map(str, own), strict=True)) | {"table": wals_restoration.ATLAS} for own in cells]
+    return [
+        dict(zip(keys, map(str, cells_of_row), strict=True)) | {"table": wals_restoration.ATLAS}
+        for cells_of_row in cells
+    ]
 
 
 def test_paired_differences_use_common_folds():
@@ -113,8 +116,8 @@ def test_simulated_tables_are_reported_separately():
     kinds = (wals_restoration.ATLAS, wals_restoration.DRAWN)
     rows = [row | {"table": kind} for kind in kinds for row in rows_of((0.2, 0, "PPCA, 5 dimensions", 0.5))]
     for kind in kinds:
-        (kept,) = wals_restoration.with_best_components(rows, kind)
-        assert kept["table"] == kind
+        (selected,) = wals_restoration.with_best_components(rows, kind)
+        assert selected["table"] == kind
 
 
 def test_best_method_is_compared_with_best_baseline():
@@ -125,9 +128,9 @@ def test_best_method_is_compared_with_best_baseline():
         (0.2, 0, wals_restoration.TREE, 0.75),
         (0.2, 0, wals_restoration.IMPUTER, 0.85),
     )
-    kept = wals_restoration.with_best_components(rows)
-    assert [row["accuracy"] for row in kept if row["method"] == "PPCA, best"] == ["0.8"]
-    ours, rival, lead = tables.restoration_lead(kept, "0.2")
+    selected = wals_restoration.with_best_components(rows)
+    assert [row["accuracy"] for row in selected if row["method"] == "PPCA, best"] == ["0.8"]
+    ours, rival, lead = tables.restoration_lead(selected, "0.2")
     assert (ours, rival) == (wals_restoration.IMPUTER, "PPCA, best")
     assert lead.mean == pytest.approx(0.05)
 
@@ -136,8 +139,8 @@ ODD = ["<script>alert(1)</script>", "a,b", 'say "x"', "two\nlines", "🦉 owl", 
 
 
 def test_result_tables_are_complete(tmp_path):
-    found = {"odd": [{"name": name, "number": 1 / 3} for name in ODD]}
-    assert write(format_tables(found), {}, tmp_path) == ["odd.csv"]
+    values = {"odd": [{"name": name, "number": 1 / 3} for name in ODD]}
+    assert write(format_tables(values), {}, tmp_path) == ["odd.csv"]
     read = parse_tables(read_texts(tmp_path, ["odd"]))["odd"]
     assert [row["name"] for row in read] == ODD
     assert {row["number"] for row in read} == {"0.333333"}
@@ -169,9 +172,9 @@ def test_large_clades_are_split_in_halves(monkeypatch):
     tree = ct.Tree.from_newick("(((a:1,b:1):1,c:2):1,(d:1,e:1):2);")
     monkeypatch.setattr(nips, "WHOLE", 2)
     root = tree.n_leaves + len(tree.children) - 1
-    found = list(nips._with_halves(tree, [(7, 0, root)]))
-    assert [(cluster, depth) for cluster, depth, _ in found] == [(7, 0), (7, 1), (7, 2), (7, 2), (7, 1)]
-    clades = ["".join(sorted(np.array(tree.leaf_names)[nips._leaves_below(tree, node)])) for *_, node in found]
+    actual = list(nips._with_halves(tree, [(7, 0, root)]))
+    assert [(cluster, depth) for cluster, depth, _ in actual] == [(7, 0), (7, 1), (7, 2), (7, 2), (7, 1)]
+    clades = ["".join(sorted(np.array(tree.leaf_names)[nips._leaves_below(tree, node)])) for *_, node in actual]
     assert clades == ["abcde", "abc", "ab", "c", "de"]
 
 
@@ -256,7 +259,7 @@ def test_tables_are_written_despite_drawing_errors(tmp_path, monkeypatch, capsys
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["figure2", "--jobs", "0"], "argument --jobs: '0' is not a whole number of at least 1"),
         (["figure2", "--repeats", "-3"], "'-3' is not a whole number of at least 1"),
@@ -266,10 +269,10 @@ def test_tables_are_written_despite_drawing_errors(tmp_path, monkeypatch, capsys
         (["figure9"], "invalid choice: 'figure9'"),
     ],
 )
-def test_invalid_experiment_options_are_rejected(arguments, said, capsys):
+def test_invalid_experiment_options_are_rejected(arguments, message, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_results_are_independent_of_processes():

@@ -19,10 +19,10 @@ CONTENT = b"red,blue\n1,2\n"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    asked = 0
+    n_requests = 0
 
     def do_GET(self):
-        Quiet.asked += 1
+        Quiet.n_requests += 1
         super().do_GET()
 
     def log_message(self, *arguments):
@@ -50,7 +50,7 @@ def web(tmp_path, monkeypatch):
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         publish(monkeypatch, f"http://127.0.0.1:{server.server_port}/bricks.csv")
-        Quiet.asked = 0
+        Quiet.n_requests = 0
         yield folder
         server.shutdown()
         thread.join()
@@ -83,7 +83,7 @@ def test_download_is_cached(web, cache):
     assert fetching.fetch_file(NAME) == CONTENT
     assert (cache / NAME).read_bytes() == CONTENT
     assert fetching.fetch_file(NAME) == CONTENT
-    assert Quiet.asked == 1
+    assert Quiet.n_requests == 1
 
 
 def test_damaged_download_is_repeated(web, cache):
@@ -95,7 +95,7 @@ def test_damaged_download_is_repeated(web, cache):
 def test_local_folder_has_priority(web, cache, tmp_path, monkeypatch):
     own_folder(tmp_path, monkeypatch, CONTENT)
     assert fetching.fetch_file(NAME) == CONTENT
-    assert Quiet.asked == 0
+    assert Quiet.n_requests == 0
     assert not cache.exists()
 
 
@@ -103,7 +103,7 @@ def test_missing_files_are_downloaded(web, cache, tmp_path, monkeypatch):
     folder = own_folder(tmp_path, monkeypatch, CONTENT)
     (folder / NAME).unlink()
     assert fetching.fetch_file(NAME) == CONTENT
-    assert Quiet.asked == 1
+    assert Quiet.n_requests == 1
 
 
 def test_local_folder_is_verified(tmp_path, monkeypatch):
@@ -121,13 +121,13 @@ def test_missing_data_folder_is_rejected(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("method", "said"),
+    ("method", "message"),
     [
         ("read_bytes", r"bricks.csv cannot be read: Permission denied\."),
         ("is_file", r"bricks.csv .*Permission denied"),
     ],
 )
-def test_unreadable_file_is_reported(tmp_path, monkeypatch, method, said):
+def test_unreadable_file_is_reported(tmp_path, monkeypatch, method, message):
     publish(monkeypatch, "https://example.org/bricks.csv")
     own_folder(tmp_path, monkeypatch, CONTENT)
 
@@ -135,7 +135,7 @@ def test_unreadable_file_is_reported(tmp_path, monkeypatch, method, said):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(f"pathlib.Path.{method}", refuse)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         fetching.fetch_file(NAME)
 
 

@@ -177,8 +177,8 @@ def test_interrupted_replacement_is_finished_later(tmp_path, n_moved):
     ended = subprocess.run([sys.executable, "-c", script, tmp_path, str(n_moved)], check=False)
     assert ended.returncode == (0 if n_moved == 3 else -9)
     finish_interrupted(tmp_path)
-    found = {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()}
-    assert found == ({"x.txt": "old", "z.txt": "old"} if n_moved == 0 else {"x.txt": "new", "y.txt": "new"})
+    values = {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()}
+    assert values == ({"x.txt": "old", "z.txt": "old"} if n_moved == 0 else {"x.txt": "new", "y.txt": "new"})
 
 
 def test_device_files_are_not_replaced(tmp_path):
@@ -302,12 +302,12 @@ def test_output_folder_restores_files_on_failure(tmp_path, monkeypatch, function
 @pytest.mark.parametrize("n_good", range(6))
 def test_interrupt_after_folder_creation_leaves_nothing(tmp_path, monkeypatch, n_good):
     """Two folders and the one to try on entering, three more for writing."""
-    mkdir, made = Path.mkdir, []
+    mkdir, created = Path.mkdir, []
 
     def interrupted(path, *arguments, **options):
         mkdir(path, *arguments, **options)
-        made.append(path)
-        if len(made) == n_good + 1:
+        created.append(path)
+        if len(created) == n_good + 1:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "mkdir", interrupted)
@@ -400,8 +400,8 @@ def test_picture_size_is_bounded():
 
 
 def test_pictures_are_reproducible_without_pyplot_figures():
-    drawn = [dendrogram_png(comb(5), [0, 0, 1, 1, 2], "a $title_ of_ $ 5 %") for _ in range(2)]
-    assert drawn[0] == drawn[1]
+    draws = [dendrogram_png(comb(5), [0, 0, 1, 1, 2], "a $title_ of_ $ 5 %") for _ in range(2)]
+    assert draws[0] == draws[1]
     if "matplotlib.pyplot" in sys.modules:
         assert sys.modules["matplotlib.pyplot"].get_fignums() == []
 

@@ -74,11 +74,11 @@ def test_cut_without_min_size_equals_plain_cut(n, seed):
     tree = ct.simulate_tree(n, seed)
     X, process = np.zeros((n, 1)), ct.OrnsteinUhlenbeck(noise=1.0)
     for height in (0.1, 0.7):
-        found = flat_clusters(tree, X, process, Cut(height_threshold=height, min_cluster_size=1), RATE)
-        np.testing.assert_array_equal(found, cut_by_height(tree, height))
+        actual = flat_clusters(tree, X, process, Cut(height_threshold=height, min_cluster_size=1), RATE)
+        np.testing.assert_array_equal(actual, cut_by_height(tree, height))
     for k in (1, 2, n):
-        found = flat_clusters(tree, X, process, Cut(n_clusters=k, min_cluster_size=1), RATE)
-        np.testing.assert_array_equal(found, cut_by_count(tree, k))
+        actual = flat_clusters(tree, X, process, Cut(n_clusters=k, min_cluster_size=1), RATE)
+        np.testing.assert_array_equal(actual, cut_by_count(tree, k))
 
 
 def test_number_clusters_numbers_by_first_row():
@@ -237,8 +237,8 @@ def test_default_merge_heights_are_distinct():
 def test_cut_parameters_do_not_change_predictions():
     X, _ = blobs(60)
     model = ct.CoalescentClustering().fit(X)
-    assert {own["rate"] for own in model.parameters_.values()} == {0.5}
-    assert all(own["noise_sd"] == pytest.approx(own["sd"]) for own in model.parameters_.values())
+    assert {parameters["rate"] for parameters in model.parameters_.values()} == {0.5}
+    assert all(parameters["noise_sd"] == pytest.approx(parameters["sd"]) for parameters in model.parameters_.values())
     before = model.labels_.copy(), model.tree_
     scores = model.score_samples(X)
     assert model.prediction_parameters_["x0"] != model.parameters_["x0"]
@@ -263,7 +263,7 @@ def test_invalid_cluster_parameters_are_rejected(name, value):
 # -- tables that are not sensible: clusters and warnings are --------------------------------------------------------------
 
 
-def told(X, *parts, **parameters):
+def fit_and_check_warnings(X, *parts, **parameters):
     """Fit, and check that there is one warning, which has all parts in it; none without any."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -277,19 +277,23 @@ def told(X, *parts, **parameters):
 
 def test_constant_column_does_not_change_clusters():
     X, _ = blobs()
-    with_constant = told(np.column_stack([X, np.full(len(X), 7.0)]), "1 column is constant and ignored: 'x4'")
-    np.testing.assert_array_equal(with_constant.labels_, told(X).labels_)
+    with_constant = fit_and_check_warnings(
+        np.column_stack([X, np.full(len(X), 7.0)]), "1 column is constant and ignored: 'x4'"
+    )
+    np.testing.assert_array_equal(with_constant.labels_, fit_and_check_warnings(X).labels_)
 
 
 def test_binary_column_contributes_to_clusters():
     X, classes = blobs()
-    model = told(np.column_stack([X, classes == 0]))
+    model = fit_and_check_warnings(np.column_stack([X, classes == 0]))
     assert adjusted_rand_score(classes, model.labels_) > 0.9
 
 
 def test_rare_binary_column_is_not_tail():
     X, classes = blobs()
-    model = told(np.column_stack([X, np.arange(len(X)) == 5]), "far from all others: '5'")  # its row is an outlier
+    model = fit_and_check_warnings(
+        np.column_stack([X, np.arange(len(X)) == 5]), "far from all others: '5'"
+    )  # its row is an outlier
     assert adjusted_rand_score(classes, model.labels_) > 0.9
 
 
@@ -299,7 +303,7 @@ def test_outlier_in_one_column_is_reported_without_effect(distance):
     without = ct.CoalescentClustering().fit(X[1:]).labels_
     X[0, 0] = distance * X[:, 0].std()
     parts = "extreme in column 'x0'", "in row 0 (counted from 0)", "nearer to the others", 'standardize="power"'
-    model = told(X, *parts, assign_outliers=False)
+    model = fit_and_check_warnings(X, *parts, assign_outliers=False)
     assert model.labels_[0] == -1
     assert adjusted_rand_score(without, model.labels_[1:]) == 1
     with warnings.catch_warnings():
@@ -318,14 +322,14 @@ def test_row_in_tail_is_reported():
     X[[5, 60], 2] = 150.0, 170.0  # together they have less of the variance than a lone cell would
     table = pd.DataFrame(X, columns=list("abcd"), index=[f"r{i}" for i in range(200)])
     parts = "Cells are extreme in column 'c'", "170 in row 60 ('r60')", "150 in row 5 ('r5')"
-    model = told(table, *parts, "nearer to the others", assign_outliers=False)
+    model = fit_and_check_warnings(table, *parts, "nearer to the others", assign_outliers=False)
     assert np.flatnonzero(model.labels_ < 0).tolist() == [5, 60]
-    model = told(
+    model = fit_and_check_warnings(
         table, *parts, "the top of the tree", assign_outliers=False, noise=0.5
     )  # which keeps the scale of columns
     sides = [set(model.tree_.leaves_below(child).tolist()) for child in model.children_[-1]]
     assert min(sides, key=len) == {5, 60}
-    told(table, standardize="power")
+    fit_and_check_warnings(table, standardize="power")
     table.iloc[[5, 60], 2] = np.nan
     assert "r60" not in " ".join(ct.CoalescentClustering(min_cluster_size=1).fit(table).remarks_)
 
@@ -350,7 +354,7 @@ def test_find_stray_rows_matches_definition():
 def test_noise_has_no_stray_rows():
     """Of 10 tables of normal noise, which is 8 standard deviations out once in 10^15 cells."""
     for seed in range(10):
-        told(np.random.default_rng(seed).normal(size=(120, 4)))
+        fit_and_check_warnings(np.random.default_rng(seed).normal(size=(120, 4)))
 
 
 def test_noise_columns_do_not_hide_clusters():
@@ -360,37 +364,41 @@ def test_noise_columns_do_not_hide_clusters():
     X = np.column_stack(
         [rng.normal(size=(150, 2)) + 12 * np.array([[0, 0], [1, 0], [0, 1]])[classes], rng.normal(size=(150, 50))]
     )
-    known = told(X, n_clusters=3)
+    known = fit_and_check_warnings(X, n_clusters=3)
     assert adjusted_rand_score(classes, known.labels_) > 0.8
     assert np.bincount(known.labels_).min() >= 3
 
 
 def test_duplicated_columns_are_reported_and_change_little():
     X, classes = blobs()
-    model = told(np.hstack([X, X[:, :2]]), "2 columns are copies of others", "'x4' of 'x0'; 'x5' of 'x1'")
+    model = fit_and_check_warnings(
+        np.hstack([X, X[:, :2]]), "2 columns are copies of others", "'x4' of 'x0'; 'x5' of 'x1'"
+    )
     assert adjusted_rand_score(classes, model.labels_) > 0.9
-    scaled = told(np.column_stack([X, 100 - 1e3 * X[:, 0]]), "1 column is a copy of another", "'x4' of 'x0'")
+    scaled = fit_and_check_warnings(
+        np.column_stack([X, 100 - 1e3 * X[:, 0]]), "1 column is a copy of another", "'x4' of 'x0'"
+    )
     assert adjusted_rand_score(classes, scaled.labels_) > 0.9
 
 
 def test_equal_rows_are_one_cluster():
-    model = told(np.tile([1.0, 2.0], (10, 1)), "No column has two different values")
+    model = fit_and_check_warnings(np.tile([1.0, 2.0], (10, 1)), "No column has two different values")
     assert model.labels_.tolist() == [0] * 10
-    twice = told(np.repeat([[0.0], [5.0]], 10, axis=0))
+    twice = fit_and_check_warnings(np.repeat([[0.0], [5.0]], 10, axis=0))
     assert twice.labels_.tolist() == [0] * 10 + [1] * 10
 
 
 def test_constant_categories_are_one_cluster():
-    model = told(pd.DataFrame({"a": ["x"] * 5, "b": ["y"] * 5}), "No column has two different values")
+    model = fit_and_check_warnings(pd.DataFrame({"a": ["x"] * 5, "b": ["y"] * 5}), "No column has two different values")
     assert model.labels_.tolist() == [0] * 5
 
 
 def test_clusters_of_one_and_two_rows():
-    one = told([[1.0, 2.0]], "The table has one row")
+    one = fit_and_check_warnings([[1.0, 2.0]], "The table has one row")
     assert one.labels_.tolist() == [0]
-    two = told([[0.0], [1.0]])
+    two = fit_and_check_warnings([[0.0], [1.0]])
     assert two.n_clusters_ in (1, 2)
-    assert told([[0.0], [1.0]], n_clusters=2).labels_.tolist() == [0, 1]
+    assert fit_and_check_warnings([[0.0], [1.0]], n_clusters=2).labels_.tolist() == [0, 1]
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
@@ -473,8 +481,8 @@ def test_scattered_outliers_are_not_a_cluster(distance, signs):
         model = ct.CoalescentClustering().fit(X)
     assert adjusted_rand_score(classes, model.labels_[:90]) == 1
     assert model.n_clusters_ == 3
-    told_rows = " ".join(str(warning.message) for warning in caught)
-    assert all(f"'{row}'" in told_rows or f"row {row} (" in told_rows for row in range(90, len(X)))
+    messages = " ".join(str(warning.message) for warning in caught)
+    assert all(f"'{row}'" in messages or f"row {row} (" in messages for row in range(90, len(X)))
     labels = model.cut(assign_outliers=False)
     assert labels.tolist() == [*model.labels_[:90].tolist(), *[-1] * len(signs)]
     with warnings.catch_warnings():
@@ -499,22 +507,22 @@ def test_small_group_beside_large_clusters_is_reported():
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 def test_blobs_have_no_outliers():
     """In 40 such tables, with 4,800 rows, no row was one when the rule was made; two are no alarm."""
-    found = 0
+    actual = 0
     for seed in range(8):
         X, _ = blobs(90, 2 + seed % 4, seed=seed)
         model = ct.CoalescentClustering(assign_outliers=False).fit(X)
-        found += int(np.sum(model.labels_ < 0)) if model.n_clusters_ > 1 else 0
-    assert found <= 2
+        actual += int(np.sum(model.labels_ < 0)) if model.n_clusters_ > 1 else 0
+    assert actual <= 2
 
 
 def test_hung_leaves_are_above_other_leaves():
     tree = ct.simulate_tree(12, 0)
     rows = np.array([3, 7])
     hung = hang_above(tree, rows)
-    rest, kept = without_leaves(tree, rows), np.setdiff1d(np.arange(12), rows)
+    rest, remaining = without_leaves(tree, rows), np.setdiff1d(np.arange(12), rows)
     assert hung.merge_heights[:9].tolist() == rest.merge_heights.tolist()
     for k in range(9):
-        assert sorted(hung.leaves_below(12 + k)) == sorted(kept[rest.leaves_below(10 + k)])
+        assert sorted(hung.leaves_below(12 + k)) == sorted(remaining[rest.leaves_below(10 + k)])
     assert [int(hung.leaf_counts[child]) for child in hung.children[-1]] in ([1, 11], [11, 1])
     assert hang_above(tree, rows[:0]) is tree
 

@@ -42,15 +42,15 @@ INDEXES = {
 
 @pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES.keys())
 def test_cluster_frame_has_index_of_input(frame, index):
-    own = frame.set_axis(index)
-    model = ct.CoalescentClustering(n_clusters=2).fit(own)
+    table = frame.set_axis(index)
+    model = ct.CoalescentClustering(n_clusters=2).fit(table)
     result = model.to_frame()
     pd.testing.assert_index_equal(result.index, index)
     assert list(result.columns) == ["cluster", "merge_height"]
     assert result["cluster"].tolist() == model.labels_.tolist()
-    joined = own.join(result) if index.is_unique else own
+    joined = table.join(result) if index.is_unique else table
     assert len(joined) == N
-    placed = model.place(own.iloc[4:7]).to_pandas()
+    placed = model.place(table.iloc[4:7]).to_pandas()
     pd.testing.assert_index_equal(placed.index, index[4:7])
 
 
@@ -69,8 +69,8 @@ def test_cluster_frame_has_merge_heights_of_tree(frame):
 
 def test_output_library_matches_input(frame):
     expected = ct.CoalescentClustering().fit(frame)
-    for kind, own in ((pl.DataFrame, pl.from_pandas(frame)), (pa.Table, pa.Table.from_pandas(frame))):
-        model = ct.CoalescentClustering().fit(own)
+    for kind, table in ((pl.DataFrame, pl.from_pandas(frame)), (pa.Table, pa.Table.from_pandas(frame))):
+        model = ct.CoalescentClustering().fit(table)
         result = model.to_frame()
         assert isinstance(result, kind)
         assert list(result["cluster"].to_numpy()) == expected.labels_.tolist()
@@ -103,16 +103,16 @@ def test_missing_pandas_has_install_hint(frame, monkeypatch):
 
 
 def test_filled_frames_keep_index_and_names(frame):
-    own = frame.set_axis(INDEXES["levels"])
-    imputer = ct.CoalescentImputer().fit(own)
-    pd.testing.assert_index_equal(imputer.transform(own).index, INDEXES["levels"])
-    assert list(imputer.predictive(own)) == ["length", "colour"]
+    table = frame.set_axis(INDEXES["levels"])
+    imputer = ct.CoalescentImputer().fit(table)
+    pd.testing.assert_index_equal(imputer.transform(table).index, INDEXES["levels"])
+    assert list(imputer.predictive(table)) == ["length", "colour"]
     polars = imputer.transform(pl.from_pandas(frame))
     assert isinstance(polars, pl.DataFrame)
     assert polars.null_count().sum_horizontal().item() == 0
     for container, kind in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
-        asked = ct.CoalescentImputer().set_output(transform=container)
-        assert isinstance(asked.fit_transform(own), kind)
+        imputer_with_output = ct.CoalescentImputer().set_output(transform=container)
+        assert isinstance(imputer_with_output.fit_transform(table), kind)
 
 
 def test_estimators_work_in_one_pipeline(frame):

@@ -398,13 +398,13 @@ def check_scanned_slopes(problem, start, log_width):
     op.start_scan(forest, i, low, high, scan)
     for j in slots[:-1]:
         shift = pair_shift(forest, i, j)
-        found = op.scan_slope(forest, i, j, low, high, shift, scan)
+        actual = op.scan_slope(forest, i, j, low, high, shift, scan)
         if forest.n_real == 0 and forest.common_rate > 0:
             rise, drop, _, _ = op.slopes(forest, problem.load(i, j), high)
             expected = rise - drop
         else:
             expected = op.least_slope(forest, problem.load(i, j), low, high, shift)
-        assert found == pytest.approx(expected, rel=1e-8, abs=1e-8)
+        assert actual == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
 
 # -- many rows: the bookkeeping of partners ------------------------------------------------------------------------

@@ -400,10 +400,10 @@ def test_cells_with_failing_conversion_are_rejected():
 def test_durations_and_empty_texts_can_be_categories(tmp_path):
     frame = pl.DataFrame({"d": [dt.timedelta(1), None, dt.timedelta(2)], "t": ["u", "", "v"]})
     frame.write_parquet(tmp_path / "t.parquet")
-    found = read_file(tmp_path / "t.parquet", categorical=["d", "t"], id_column="").frame
-    assert found["t"].to_list() == ["u", None, "v"]
-    assert found["d"].null_count() == 1
-    assert found["d"].n_unique() == 3
+    actual = read_file(tmp_path / "t.parquet", categorical=["d", "t"], id_column="").frame
+    assert actual["t"].to_list() == ["u", None, "v"]
+    assert actual["d"].null_count() == 1
+    assert actual["d"].n_unique() == 3
 
 
 def test_unhashable_labels_are_rejected():

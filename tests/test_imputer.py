@@ -185,8 +185,8 @@ def test_float32_stays_float32(numbers):
 
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_set_output_chooses_library(fitted, numbers, container):
-    asked = ct.CoalescentImputer(noise=0.1).set_output(transform=container)
-    filled = asked.fit_transform(numbers)
+    imputer_with_output = ct.CoalescentImputer(noise=0.1).set_output(transform=container)
+    filled = imputer_with_output.fit_transform(numbers)
     assert isinstance(filled, pd.DataFrame if container == "pandas" else pl.DataFrame)
     assert list(filled.columns) == ["x0", "x1", "x2", "x3"]
     np.testing.assert_array_equal(filled.to_numpy(), fitted.transform(numbers))
@@ -211,10 +211,10 @@ def test_output_has_columns_of_fit(kind, container):
 def test_set_output_with_indicator(numbers, frame):
     numbers = numbers.copy()
     numbers[:, 3] = np.arange(40.0)
-    asked = ct.CoalescentImputer(add_indicator=True).set_output(transform="pandas")
-    filled = asked.fit_transform(numbers)
+    imputer_with_output = ct.CoalescentImputer(add_indicator=True).set_output(transform="pandas")
+    filled = imputer_with_output.fit_transform(numbers)
     expected = ["x0", "x1", "x2", "x3", *(f"missingindicator_x{j}" for j in range(3))]
-    assert list(filled) == expected == asked.get_feature_names_out().tolist()
+    assert list(filled) == expected == imputer_with_output.get_feature_names_out().tolist()
 
 
 def test_get_feature_names_out_lists_columns(imputer, fitted, frame):
@@ -338,8 +338,8 @@ def test_constant_column_is_filled_with_constant(numbers):
     np.testing.assert_array_equal(cells["same"].mean, 7.5)
     np.testing.assert_array_equal(cells["same"].sd, 0.0)
     np.testing.assert_array_equal(cells["one"].probability, 1.0)
-    drawn = imputer.sample(table, 2, 0)
-    assert all((each["same"] == 7.5).all() and (each["one"] == "x").all() for each in drawn)
+    draws = imputer.sample(table, 2, 0)
+    assert all((each["same"] == 7.5).all() and (each["one"] == "x").all() for each in draws)
 
 
 @pytest.mark.parametrize("method", ["transform", "predictive", "sample"])
@@ -446,15 +446,16 @@ def test_correlated_columns_fill_each_other(monkeypatch):
     holes = X.copy()
     holes[::4, 1] = np.nan
     filled = {
-        own: ct.CoalescentImputer(covariance=own, random_state=0).fit_transform(holes) for own in ("full", "diagonal")
+        setting: ct.CoalescentImputer(covariance=setting, random_state=0).fit_transform(holes)
+        for setting in ("full", "diagonal")
     }
-    errors = {own: np.sqrt(np.mean((table - X)[::4, 1] ** 2)) for own, table in filled.items()}
+    errors = {setting: np.sqrt(np.mean((table - X)[::4, 1] ** 2)) for setting, table in filled.items()}
     assert errors["full"] < 0.15 < 0.3 < errors["diagonal"]
 
 
 @pytest.mark.usefixtures("short_chains")
 def test_columns_are_correlated_by_default(numbers):
-    default, full = (ct.CoalescentImputer(**own, random_state=0) for own in ({}, {"covariance": "full"}))
+    default, full = (ct.CoalescentImputer(**setting, random_state=0) for setting in ({}, {"covariance": "full"}))
     np.testing.assert_array_equal(default.fit_transform(numbers), full.fit_transform(numbers))
 
 
@@ -499,40 +500,40 @@ def test_predictive_returns_distributions(imputer, frame):
 def test_filled_values_match_predictive_distributions(fitted, numbers):
     """In the table's units; the predictor is tested against brute force."""
     rows = np.flatnonzero(np.isnan(numbers).any(axis=1))
-    found = fitted._model.predictor.training_cells(rows)
+    predicted = fitted._model.predictor.training_cells(rows)
     middle, spread = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
-    expected = np.where(np.isnan(numbers[rows]), middle + spread * found.mean, numbers[rows])
+    expected = np.where(np.isnan(numbers[rows]), middle + spread * predicted.mean, numbers[rows])
     np.testing.assert_allclose(fitted.transform(numbers)[rows], expected, rtol=1e-9)
     cells = fitted.predictive(numbers)
     for j in range(4):
         holes = np.isnan(numbers[rows, j])
-        np.testing.assert_allclose(cells[f"x{j}"].sd[rows][holes], spread[j] * found.sd[holes, j])
+        np.testing.assert_allclose(cells[f"x{j}"].sd[rows][holes], spread[j] * predicted.sd[holes, j])
 
 
 def test_imputer_is_equivariant_to_units(fitted, numbers):
     scale, shift = np.array([1e-3, 1.0, 1e4, 7.0]), np.array([5.0, 0.0, -3.0, 100.0])
     other = ct.CoalescentImputer(noise=0.1).fit(scale * numbers + shift)
-    found = (other.transform(scale * numbers + shift) - shift) / scale
-    np.testing.assert_allclose(found, fitted.transform(numbers), rtol=1e-5)
+    actual = (other.transform(scale * numbers + shift) - shift) / scale
+    np.testing.assert_allclose(actual, fitted.transform(numbers), rtol=1e-5)
 
 
 # -- draws -------------------------------------------------------------------------------------------------------------
 
 
 def test_sample_fills_missing_cells_with_different_draws(imputer, frame):
-    drawn = imputer.sample(frame, 4, random_state=0)
-    assert len(drawn) == 4
+    draws = imputer.sample(frame, 4, random_state=0)
+    assert len(draws) == 4
     known = frame.notna().to_numpy()
-    for table in drawn:
+    for table in draws:
         assert table.dtypes.equals(frame.dtypes)
         assert not table.isna().to_numpy().any()
         assert (table.to_numpy(dtype=object)[known] == frame.to_numpy(dtype=object)[known]).all()
-    lengths = np.array([table["length"].to_numpy()[[0, 15]] for table in drawn])
+    lengths = np.array([table["length"].to_numpy()[[0, 15]] for table in draws])
     assert len(np.unique(lengths)) == 8
     again = imputer.sample(frame, 4, random_state=0)
-    for a, b in zip(drawn, again, strict=True):
+    for a, b in zip(draws, again, strict=True):
         pd.testing.assert_frame_equal(a, b)
-    assert not drawn[0].equals(imputer.sample(frame, 1, random_state=1)[0])
+    assert not draws[0].equals(imputer.sample(frame, 1, random_state=1)[0])
     assert len(imputer.sample(frame)) == 5
 
 
@@ -542,12 +543,12 @@ def test_sample_matches_predictive_moments():
     imputer = ct.CoalescentImputer(noise=0.1).fit(X)
     new = np.array([[0.5, nan, nan]])
     cells = imputer.predictive(new)
-    drawn = np.array(imputer.sample(new, 2000, random_state=0))[:, 0]
-    assert np.all(drawn[:, 0] == 0.5)
+    draws = np.array(imputer.sample(new, 2000, random_state=0))[:, 0]
+    assert np.all(draws[:, 0] == 0.5)
     for j in (1, 2):
         mean, sd = cells[f"x{j}"].mean[0], cells[f"x{j}"].sd[0]
-        assert abs(drawn[:, j].mean() - mean) < 5 * sd / np.sqrt(2000)
-        squares = (drawn[:, j] - mean) ** 2
+        assert abs(draws[:, j].mean() - mean) < 5 * sd / np.sqrt(2000)
+        squares = (draws[:, j] - mean) ** 2
         assert abs(squares.mean() - sd**2) < 5 * squares.std() / np.sqrt(2000)
 
 
@@ -561,9 +562,9 @@ def test_similar_rows_have_correlated_draws():
     X[6] = X[2] + 1e-4
     X[[2, 6], 3] = nan
     imputer = ct.CoalescentImputer(noise=1e-6).fit(X)
-    drawn = np.array(imputer.sample(X, 100, random_state=0))[:, [2, 6], 3]
-    assert drawn.std(axis=0).min() > 0.05
-    assert np.corrcoef(drawn.T)[0, 1] > 0.9
+    draws = np.array(imputer.sample(X, 100, random_state=0))[:, [2, 6], 3]
+    assert draws.std(axis=0).min() > 0.05
+    assert np.corrcoef(draws.T)[0, 1] > 0.9
 
 
 @pytest.mark.parametrize("n_draws", [0, -1, 1.5, True, "3"])
@@ -600,8 +601,8 @@ def test_imputation_with_tree_sample(numbers, monkeypatch):
     error = np.std(np.subtract(placed, believed), axis=0, ddof=1) / np.sqrt(6)
     # beyond 9 standard errors of six runs by chance once in 3,500 for each cell
     assert np.all(np.abs(gap) < 9 * error + 0.01 * spread.max())
-    drawn = imputer.sample(X, 3, random_state=0)
-    assert all(np.all(np.isfinite(table)) for table in drawn)
+    draws = imputer.sample(X, 3, random_state=0)
+    assert all(np.all(np.isfinite(table)) for table in draws)
 
 
 # -- do intervals keep their word? -------------------------------------------------------------------------------------

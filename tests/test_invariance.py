@@ -153,8 +153,8 @@ def relabelled(X, columns, n_states, rng):
     X = X.copy()
     permutations = [rng.permutation(k) for k in n_states]
     for d, new_code in zip(columns, permutations, strict=True):
-        seen = ~np.isnan(X[:, d])
-        X[seen, d] = new_code[X[seen, d].astype(int)]
+        observed = ~np.isnan(X[:, d])
+        X[observed, d] = new_code[X[observed, d].astype(int)]
     return X, permutations
 
 

@@ -39,8 +39,8 @@ def z_score(values, mean):
 
 def common_height(tree, leaves):
     """Height of the smallest subtree that holds all the leaves."""
-    wanted = set(leaves)
-    holders = [i for i in range(tree.n_nodes) if wanted <= set(tree.leaves_below(i).tolist())]
+    expected = set(leaves)
+    holders = [i for i in range(tree.n_nodes) if expected <= set(tree.leaves_below(i).tolist())]
     return tree.heights[min(holders)]
 
 

@@ -76,7 +76,7 @@ def test_dendropy_tree_has_same_clades_and_ages(tree):
 
 def test_dendropy_tree_has_support_annotations():
     summary = related_sample(8, 20, 1).mcc()
-    found = {
+    values = {
         clade_of(node): node.annotations.get_value("support")
         for node in summary.to_dendropy().preorder_node_iter()
         if not node.is_leaf()
@@ -84,7 +84,7 @@ def test_dendropy_tree_has_support_annotations():
     expected = {
         frozenset(summary.leaf_names[i] for i in summary.leaves_below(8 + k)): s for k, s in enumerate(summary.support)
     }
-    assert found == expected
+    assert values == expected
 
 
 # -- tskit -------------------------------------------------------------------------------------------------------------
@@ -134,13 +134,13 @@ def test_tskit_advice_on_zero_heights_works():
 @pytest.mark.parametrize("method", ["to_networkx", "to_dendropy", "to_tskit"])
 def test_conversions_handle_odd_names_and_extreme_trees(method):
     odd = ct.simulate_tree(len(ODD), 1, leaf_names=ODD)
-    found = getattr(odd, method)()
+    actual = getattr(odd, method)()
     if method == "to_networkx":
-        names = [found.nodes[i]["name"] for i in range(len(ODD))]
+        names = [actual.nodes[i]["name"] for i in range(len(ODD))]
     elif method == "to_dendropy":
-        names = [taxon.label for taxon in found.taxon_namespace]
+        names = [taxon.label for taxon in actual.taxon_namespace]
     else:
-        names = [found.node(i).metadata["name"] for i in range(len(ODD))]
+        names = [actual.node(i).metadata["name"] for i in range(len(ODD))]
     assert names == list(ODD)
     getattr(ct.simulate_tree(1, 0), method)()
     getattr(caterpillar(3000), method)()
@@ -194,13 +194,13 @@ def test_arviz_data_of_smc_runs():
 
 def test_arviz_draws_follow_weights():
     sample = related_sample(6, 40, 3, log_joints=np.arange(40.0))
-    found = sample.to_arviz()
-    heights = found["posterior"]["root_height"]
+    actual = sample.to_arviz()
+    heights = actual["posterior"]["root_height"]
     assert dict(heights.sizes) == {"chain": 1, "draw": 40}
-    drawn = found["sample_stats"]["lp"].to_numpy().ravel().astype(int)  # which trees they are
-    counts = np.bincount(drawn, minlength=40)
+    draws = actual["sample_stats"]["lp"].to_numpy().ravel().astype(int)  # which trees they are
+    counts = np.bincount(draws, minlength=40)
     assert np.all(np.abs(counts - 40 * sample.weights) < 1)
-    np.testing.assert_array_equal(heights.to_numpy().ravel(), [sample.trees[k].heights[-1] for k in drawn])
+    np.testing.assert_array_equal(heights.to_numpy().ravel(), [sample.trees[k].heights[-1] for k in draws])
     equal = ct.TreeSample(sample.trees).to_arviz()
     np.testing.assert_array_equal(
         equal["posterior"]["root_height"].to_numpy().ravel(), [tree.heights[-1] for tree in sample.trees]
@@ -220,5 +220,5 @@ def test_both_arviz_versions_are_supported(monkeypatch, version):
 
 def test_arviz_draws_skip_trees_of_weight_zero():
     trees = [ct.simulate_tree(4, seed) for seed in range(3)]
-    found = ct.TreeSample(trees, [0.0, 1.0, 0.0]).to_arviz()
-    assert set(found["posterior"]["root_height"].to_numpy().ravel()) == {trees[1].heights[-1]}
+    actual = ct.TreeSample(trees, [0.0, 1.0, 0.0]).to_arviz()
+    assert set(actual["posterior"]["root_height"].to_numpy().ravel()) == {trees[1].heights[-1]}

@@ -94,10 +94,10 @@ def test_brownian_matches_dense_covariance(n, noise, missing, variance):
     for seed in range(4):
         rng = np.random.default_rng([n, seed])
         tree = ct.simulate_tree(n, rng)
-        given = rng.lognormal(sigma=2, size=4) if variance == "columns" else variance
+        variances = rng.lognormal(sigma=2, size=4) if variance == "columns" else variance
         X = real_table(rng, n, 4, missing)
-        process = ct.Brownian(given, noise)
-        assert process.log_likelihood(tree, X) == close(reference.brownian_log_likelihood(tree, X, given, noise))
+        process = ct.Brownian(variances, noise)
+        assert process.log_likelihood(tree, X) == close(reference.brownian_log_likelihood(tree, X, variances, noise))
 
 
 @pytest.mark.parametrize("n", SIZES)

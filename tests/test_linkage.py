@@ -33,8 +33,8 @@ def test_scipy_accepts_linkage_matrix(tree):
     Z = tree.to_linkage()
     assert hierarchy.is_valid_linkage(Z, throw=True)
     assert Z[:, 3].tolist() == [len(tree.leaves_below(tree.n_leaves + k)) for k in range(tree.n_leaves - 1)]
-    drawn = hierarchy.dendrogram(Z, no_plot=True)
-    assert drawn["leaves"] == tree.leaf_order.tolist()
+    draws = hierarchy.dendrogram(Z, no_plot=True)
+    assert draws["leaves"] == tree.leaf_order.tolist()
 
 
 @given(trees)

@@ -97,13 +97,13 @@ def repacked(data, changes=None, **facts):
     """The file with some facts of model.json, and some members, changed; None takes one away."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    found = json.loads(members["model.json"].decode(errors="surrogatepass"))
+    summary = json.loads(members["model.json"].decode(errors="surrogatepass"))
     for name, value in facts.items():
         if callable(value):
-            value(found)
+            value(summary)
         else:
-            found[name] = value
-    members["model.json"] = to_json(found)
+            summary[name] = value
+    members["model.json"] = to_json(summary)
     for name, member in (changes or {}).items():
         members[name] = member
     return pack({name: member for name, member in members.items() if member is not None})
@@ -133,9 +133,13 @@ def test_model_round_trip(fitted, tmp_path):
         np.testing.assert_array_equal(getattr(again, name), getattr(fitted, name), err_msg=name)
     for name in ("column_names", "kinds", "categories"):
         assert getattr(again.encoding_, name) == getattr(fitted.encoding_, name)
-    kinds = [[type(category) for category in own] for own in again.encoding_.categories]
-    assert kinds == [[type(category) for category in own] for own in fitted.encoding_.categories]
-    assert {kind for own in kinds for kind in own} == {str, bool, int, float}
+    kinds = [
+        [type(category) for category in categories_of_column] for categories_of_column in again.encoding_.categories
+    ]
+    assert kinds == [
+        [type(category) for category in categories_of_column] for categories_of_column in fitted.encoding_.categories
+    ]
+    assert {kind for categories_of_column in kinds for kind in categories_of_column} == {str, bool, int, float}
     for name in ("center", "scale", "informative"):
         np.testing.assert_array_equal(getattr(again.encoding_, name), getattr(fitted.encoding_, name))
 

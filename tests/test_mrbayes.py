@@ -41,9 +41,9 @@ def bases(n, n_columns):
 
 def visited(X, n_samples, thin, folder, rate=RATE, **options):
     """Return root heights and clades of the trees that MrBayes visits after a warm-up, a quarter more."""
-    found = mrbayes.run(X, rate, n_samples + n_samples // 4, thin, SEEDS, folder, **options).chains
-    roots = [chain.root_heights[-n_samples:] for chain in found]
-    trees = [ct.TreeSample.from_nexus(chain.trees, tolerance=1e-4).trees[-n_samples:] for chain in found]
+    actual = mrbayes.run(X, rate, n_samples + n_samples // 4, thin, SEEDS, folder, **options).chains
+    roots = [chain.root_heights[-n_samples:] for chain in actual]
+    trees = [ct.TreeSample.from_nexus(chain.trees, tolerance=1e-4).trees[-n_samples:] for chain in actual]
     return roots, [[set(clade_masks(tree)) for tree in chain] for chain in trees]
 
 
@@ -55,12 +55,12 @@ def test_enumeration_matches_mrbayes(dna, tmp_path):
     options = {"bases": True, "start": ct.simulate_tree(4, 7)} if dna else {}
     roots, clades = visited(X, 1000, 25, tmp_path, **options)
     p_values = [ttest_1samp(means(roots), sum(history.moment for history in truth.histories) / truth.evidence).pvalue]
-    wanted = {}
+    expected = {}
     for children, mass, _ in truth.histories:
         for clade in exact_posterior.clades(children):
             mask = sum(1 << leaf for leaf in clade)
-            wanted[mask] = wanted.get(mask, 0.0) + mass / truth.evidence
-    for mask, probability in wanted.items():
+            expected[mask] = expected.get(mask, 0.0) + mass / truth.evidence
+    for mask, probability in expected.items():
         if RARE < probability < 1 - RARE:
             p_values.append(
                 ttest_1samp(means([[mask in tree for tree in chain] for chain in clades]), probability).pvalue

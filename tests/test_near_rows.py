@@ -28,14 +28,14 @@ def by_definition(X, n_real, n_near):
         for j in range(n):
             total, columns = 2.0, 1
             for d in range(X.shape[1]):
-                a, b, own = X[i, d], X[j, d], X[~np.isnan(X[:, d]), d]
+                a, b, values = X[i, d], X[j, d], X[~np.isnan(X[:, d]), d]
                 if np.isnan(a) or np.isnan(b):
                     continue
                 columns += 1
                 if d < n_real:
                     total += (a - b) ** 2 / (unit * squared_range[d])
                 elif a != b:
-                    shares = np.unique(own, return_counts=True)[1] / len(own)
+                    shares = np.unique(values, return_counts=True)[1] / len(values)
                     total += 2 / (1 - np.sum(shares**2))
             distance[i, j] = total / columns
     for i, d in zip(*np.nonzero(np.isnan(X[:, :n_real])), strict=True):

@@ -49,32 +49,32 @@ def few_exact(monkeypatch):
 def test_neighbor_tree_is_as_good_as_exact_tree(name, few_exact):
     process, X = simulated(name)
     exact = ct.greedy(X, process, search="exact")
-    found = ct.greedy(X, process, search="neighbors")
+    result = ct.greedy(X, process, search="neighbors")
     assert (exact.search, exact.neighbor_recall) == ("exact", None)
-    assert found.search == "neighbors"
+    assert result.search == "neighbors"
     if name in ("brownian", "noise", "stationary"):
-        assert found.neighbor_recall > 0.9
-    assert 0 < found.neighbor_recall <= 1
+        assert result.neighbor_recall > 0.9
+    assert 0 < result.neighbor_recall <= 1
     # the distance that stands for the likelihood of mixed columns with holes is a rough one
     tolerance = {"mixed": 0.05, "missing": 0.02}.get(name, 0.01)
-    assert found.log_joint > exact.log_joint - tolerance * len(X)
+    assert result.log_joint > exact.log_joint - tolerance * len(X)
     if name == "brownian":
-        np.testing.assert_array_equal(found.tree.children, exact.tree.children)
-        np.testing.assert_allclose(found.tree.heights, exact.tree.heights, rtol=1e-9)
+        np.testing.assert_array_equal(result.tree.children, exact.tree.children)
+        np.testing.assert_allclose(result.tree.heights, exact.tree.heights, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["noise", "multinomial", "mixed"])
 def test_neighbor_search_is_independent_of_threads_and_row_order(name, few_exact):
     process, X = simulated(name, 400)
     names = [f"r{i}" for i in range(400)]
-    found = ct.greedy(X, process, search="neighbors", leaf_names=names)
-    assert ct.greedy(X, process, search="neighbors", n_jobs=2, leaf_names=names).tree == found.tree
+    result = ct.greedy(X, process, search="neighbors", leaf_names=names)
+    assert ct.greedy(X, process, search="neighbors", n_jobs=2, leaf_names=names).tree == result.tree
     order = np.random.default_rng(0).permutation(400)
     moved = ct.greedy(X[order], process, search="neighbors", leaf_names=[names[i] for i in order])
-    np.testing.assert_array_equal(moved.tree.heights, found.tree.heights)
-    assert moved.log_joint == pytest.approx(found.log_joint, rel=1e-12)
+    np.testing.assert_array_equal(moved.tree.heights, result.tree.heights)
+    assert moved.log_joint == pytest.approx(result.log_joint, rel=1e-12)
     back = np.append(order, np.arange(400, 799))  # numbers of the nodes before the rows were moved
-    same = np.sort(back[moved.tree.children], axis=1) == found.tree.children
+    same = np.sort(back[moved.tree.children], axis=1) == result.tree.children
     distinct = len(np.unique(X, axis=0))  # equal rows may change places
     assert same.all(axis=1).sum() >= 399 - 2 * (400 - distinct)
 
@@ -83,20 +83,20 @@ def test_neighbor_search_is_independent_of_threads_and_row_order(name, few_exact
 @pytest.mark.parametrize("columns", [1, 8])
 def test_find_nearest_finds_nearest_points(n, columns):
     points = np.random.default_rng(n).normal(size=(columns, n)).astype(np.float32)
-    found = find_nearest(points, 10, ThreadExecutor(2), 0)
+    nearest = find_nearest(points, 10, ThreadExecutor(2), 0)
     _, true = cKDTree(points.T).query(points.T, 11)
-    held = np.mean([len(set(a) & set(b)) for a, b in zip(found, true[:, 1:], strict=True)]) / 10
+    held = np.mean([len(set(a) & set(b)) for a, b in zip(nearest, true[:, 1:], strict=True)]) / 10
     assert held == 1.0 if n <= MAX_CELL_SIZE else held > 0.95
-    assert np.mean(found[:, 0] == true[:, 1]) > 0.98
-    assert not np.any(found == np.arange(n)[:, None])
-    gaps = np.linalg.norm(points[:, found] - points[:, :, None], axis=0)
+    assert np.mean(nearest[:, 0] == true[:, 1]) > 0.98
+    assert not np.any(nearest == np.arange(n)[:, None])
+    gaps = np.linalg.norm(points[:, nearest] - points[:, :, None], axis=0)
     assert np.all(np.diff(gaps, axis=1) >= -1e-6)
 
 
 def test_find_nearest_pads_short_lists():
-    found = find_nearest(np.array([[0.0, 1.0, 5.0]], dtype=np.float32), 12, ThreadExecutor(1), 0)
-    assert found[:, :2].tolist() == [[1, 2], [0, 2], [1, 0]]
-    assert np.all(found[:, 2:] == -1)
+    nearest = find_nearest(np.array([[0.0, 1.0, 5.0]], dtype=np.float32), 12, ThreadExecutor(1), 0)
+    assert nearest[:, :2].tolist() == [[1, 2], [0, 2], [1, 0]]
+    assert np.all(nearest[:, 2:] == -1)
 
 
 def equal_rows(rng):
@@ -136,10 +136,10 @@ def test_neighbor_search_of_degenerate_tables(shape, noise, monkeypatch):
     monkeypatch.setattr(greedy, "MIN_LINEAGES_IN_SPACE", 250)
     X = shape(np.random.default_rng(1))
     process = ct.Brownian(1.0, noise)
-    found = ct.greedy(X, process, search="neighbors")
-    assert found.tree.n_leaves == len(X)
-    assert np.all(np.diff(found.tree.merge_heights) >= 0)
-    assert np.isfinite(found.log_joint)
+    result = ct.greedy(X, process, search="neighbors")
+    assert result.tree.n_leaves == len(X)
+    assert np.all(np.diff(result.tree.merge_heights) >= 0)
+    assert np.isfinite(result.log_joint)
     exact = ct.greedy(X[::4], process, search="exact"), ct.greedy(X[::4], process, search="neighbors")
     assert exact[1].log_joint > exact[0].log_joint - 1e-3 * max(abs(exact[0].log_joint), 10 * len(X[::4]))
 
@@ -179,11 +179,11 @@ def test_neighbors_of_rows_with_missing_cells_share_cluster():
     points = 30 * rng.normal(size=(20, 6))[labels] + rng.normal(size=(3000, 6))
     points[rng.random(points.shape) < 0.2] = np.nan
     points[np.isnan(points).all(axis=1), 0] = 0.0
-    found = find_nearest(np.ascontiguousarray(points.T, dtype=np.float32), 10, ThreadExecutor(2), 0)
+    nearest = find_nearest(np.ascontiguousarray(points.T, dtype=np.float32), 10, ThreadExecutor(2), 0)
     whole = np.isnan(points).sum(axis=1) < 3  # of others one column or two may not tell the cluster
-    told = whole[found] & whole[:, None]
-    assert np.mean((labels[found] == labels[:, None])[told]) > 0.99
-    assert not np.any(found == np.arange(3000)[:, None])
+    messages = whole[nearest] & whole[:, None]
+    assert np.mean((labels[nearest] == labels[:, None])[messages]) > 0.99
+    assert not np.any(nearest == np.arange(3000)[:, None])
 
 
 def test_neighbor_search_requires_rate1():

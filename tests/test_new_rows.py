@@ -78,11 +78,11 @@ def test_units_of_a_column_shift_log_densities(frame, new_rows, standardize):
     settings = {"noise": 0.1, "standardize": standardize}
     base = ct.CoalescentClustering(**settings).fit(frame).score_samples(new_rows)
     scaled = ct.CoalescentClustering(**settings).fit(frame.assign(weight=1000 * frame["weight"]))
-    found = scaled.score_samples(new_rows.assign(weight=1000 * new_rows["weight"]))
-    np.testing.assert_allclose(found, base - np.where(new_rows["weight"].isna(), 0, np.log(1000)), rtol=1e-6)
+    predicted = scaled.score_samples(new_rows.assign(weight=1000 * new_rows["weight"]))
+    np.testing.assert_allclose(predicted, base - np.where(new_rows["weight"].isna(), 0, np.log(1000)), rtol=1e-6)
     shifted = ct.CoalescentClustering(**settings).fit(frame.assign(length=frame["length"] - 20))
-    found = shifted.score_samples(new_rows.assign(length=new_rows["length"] - 20))
-    np.testing.assert_allclose(found, base, rtol=1e-6)
+    predicted = shifted.score_samples(new_rows.assign(length=new_rows["length"] - 20))
+    np.testing.assert_allclose(predicted, base, rtol=1e-6)
 
 
 def asked_of_one_tree(model, process=None):
@@ -120,8 +120,8 @@ def test_density_of_partial_rows_with_full_covariance():
     model = ct.CoalescentClustering(covariance="full").fit(X)
     y = np.linspace(-40, 40, 4001)
     whole = np.exp(model.score_samples(np.column_stack([np.full(len(y), 0.3), y])))
-    found = model.score_samples(np.array([[0.3, np.nan]]))[0]
-    assert found == pytest.approx(np.log(np.trapezoid(whole, y)), abs=1e-3)
+    predicted = model.score_samples(np.array([[0.3, np.nan]]))[0]
+    assert predicted == pytest.approx(np.log(np.trapezoid(whole, y)), abs=1e-3)
 
 
 def test_predictions_of_empty_row_equal_prior(model, frame):
@@ -179,11 +179,11 @@ def test_predict_assigns_training_rows_to_their_clusters(model, frame):
 
 
 def test_predict_proba_returns_probabilities(model, new_rows):
-    found = model.predict_proba(new_rows)
-    assert found.shape == (40, 3)
-    assert found.min() >= 0
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(model.predict(new_rows), found.argmax(axis=1))
+    predicted = model.predict_proba(new_rows)
+    assert predicted.shape == (40, 3)
+    assert predicted.min() >= 0
+    np.testing.assert_allclose(predicted.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict(new_rows), predicted.argmax(axis=1))
     between = pd.DataFrame({"length": [25.0], "weight": [nan], "colour": [None]})
     assert model.predict_proba(between)[0, 2] < model.predict_proba(between)[0, :2].min()
 
@@ -285,8 +285,8 @@ def test_predictions_average_over_all_draws(sampled, frame):
         logs.append(alone.log_density(new))
         weights.append(1 / len(sampled._model.predictor.trees))
     expected = np.log(np.array(weights) @ np.exp(logs)) - np.log(rows.std(ddof=0)).sum()
-    found = sampled.score_samples(rows[:3] + 0.1 * rows.std(ddof=0))
-    np.testing.assert_allclose(found, expected, atol=1e-3)
+    predicted = sampled.score_samples(rows[:3] + 0.1 * rows.std(ddof=0))
+    np.testing.assert_allclose(predicted, expected, atol=1e-3)
 
 
 def test_placements_refer_to_summary_tree(sampled, frame):
@@ -338,8 +338,8 @@ def test_columns_are_matched_by_name(model, new_rows):
     np.testing.assert_array_equal(model.score_samples(new_rows[["colour", "weight", "length"]]), expected)
     np.testing.assert_array_equal(model.score_samples(pl.from_pandas(new_rows)), expected)
     with pytest.warns(InputWarning, match="'tail' did not occur"):
-        found = model.score_samples(new_rows.assign(tail=1.0))
-    np.testing.assert_array_equal(found, expected)
+        predicted = model.score_samples(new_rows.assign(tail=1.0))
+    np.testing.assert_array_equal(predicted, expected)
     with pytest.raises(InputError, match="lacks the column 'weight'"):
         model.predict(new_rows[["length", "colour"]])
 
@@ -353,8 +353,8 @@ def test_wrong_number_of_columns_is_rejected():
 def test_unseen_categories_follow_option(model, new_rows, frame):
     purple = new_rows[:1].assign(colour="purple")
     with pytest.warns(InputWarning, match="purple"):
-        found = model.score_samples(purple)
-    assert found[0] == model.score_samples(purple.assign(colour=None))[0]
+        predicted = model.score_samples(purple)
+    assert predicted[0] == model.score_samples(purple.assign(colour=None))[0]
     strict = ct.CoalescentClustering(unseen_categories="error").fit(frame)
     with pytest.raises(InputError, match="purple"):
         strict.predict(purple)

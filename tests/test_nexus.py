@@ -46,18 +46,18 @@ def test_nexus_round_trip(sample):
 
 @given(samples(any_name.filter(dendropy_can_read)))
 def test_dendropy_reads_nexus(sample):
-    found = dendropy.TreeList.get(
+    actual = dendropy.TreeList.get(
         data=sample.to_nexus(),
         schema="nexus",
         store_tree_weights=True,
         case_sensitive_taxon_labels=True,
         taxon_namespace=dendropy.TaxonNamespace(is_case_sensitive=True),
     )
-    assert [taxon.label for taxon in found.taxon_namespace] == list(sample.leaf_names)
-    assert [tree.weight for tree in found] == sample.weights.tolist()
-    assert [tree.label for tree in found] == [f"TREE {k}" for k in range(len(sample))]  # as the standard reads TREE_0
-    assert all(tree.is_rooted for tree in found)
-    for tree, other in zip(sample.trees, found, strict=True):
+    assert [taxon.label for taxon in actual.taxon_namespace] == list(sample.leaf_names)
+    assert [tree.weight for tree in actual] == sample.weights.tolist()
+    assert [tree.label for tree in actual] == [f"TREE {k}" for k in range(len(sample))]  # as the standard reads TREE_0
+    assert all(tree.is_rooted for tree in actual)
+    for tree, other in zip(sample.trees, actual, strict=True):
         clades = {
             frozenset(leaf.taxon.label for leaf in node.leaf_iter()): node.edge.length
             for node in other.preorder_node_iter()
@@ -72,9 +72,9 @@ def test_dendropy_reads_nexus(sample):
 
 @given(samples(st.sampled_from(["a", "b c", "d_e", "it's", "10", "x-y"])))
 def test_nexus_of_dendropy_is_read(sample):
-    found = dendropy.TreeList.get(data=sample.to_nexus(), schema="nexus", store_tree_weights=True)
+    actual = dendropy.TreeList.get(data=sample.to_nexus(), schema="nexus", store_tree_weights=True)
     for options in ({}, {"translate_tree_taxa": True}):
-        back = TreeSample.from_nexus(found.as_string("nexus", store_tree_weights=True, **options))
+        back = TreeSample.from_nexus(actual.as_string("nexus", store_tree_weights=True, **options))
         assert back.leaf_names == sample.leaf_names
         np.testing.assert_allclose(back.weights, sample.weights, rtol=1e-12)
         for tree, other in zip(sample.trees, back.trees, strict=True):

@@ -85,9 +85,9 @@ def test_sum_over_states_equals_sum_over_noisy_cells():
     total = 0.0
     for hidden in product([False, True], repeat=3):
         left = np.where([*hidden, False], nan, codes)
-        by_noise = np.prod([noise * q[int(code)] for code, own in zip(codes, hidden, strict=False) if own])
-        kept = (1 - noise) ** (3 - sum(hidden))
-        total += kept * by_noise * reference.column_probability(FOUR, left, 0.8, q)
+        by_noise = np.prod([noise * q[int(code)] for code, value in zip(codes, hidden, strict=False) if value])
+        retention = (1 - noise) ** (3 - sum(hidden))
+        total += retention * by_noise * reference.column_probability(FOUR, left, 0.8, q)
     assert reference.column_probability(FOUR, codes, 0.8, q, noise) == close(total)
 
 
@@ -98,9 +98,11 @@ def test_noise_equals_longer_leaf_branches():
         return ct.Tree(FOUR.children, FOUR.heights + by * (np.arange(7) >= 4))
 
     for column, (rate, q, noise) in enumerate(zip(MUTATION.rate, SHARES, MUTATION.noise, strict=True)):
-        own = CODES[:, [column]]
+        values = CODES[:, [column]]
         noisy, exact = ct.Multinomial(rate, [q], noise), ct.Multinomial(rate, [q])
-        assert noisy.log_likelihood(FOUR, own) == close(exact.log_likelihood(raised(-np.log1p(-noise) / rate), own))
+        assert noisy.log_likelihood(FOUR, values) == close(
+            exact.log_likelihood(raised(-np.log1p(-noise) / rate), values)
+        )
     each = [ct.Brownian(BROWNIAN.variance[d]).log_likelihood(raised(BROWNIAN.noise[d]), REAL[:, [d]]) for d in (0, 1)]
     assert BROWNIAN.log_likelihood(FOUR, REAL) == close(sum(each))
 
@@ -189,10 +191,10 @@ def test_zero_noise_equals_no_noise_bitwise(noisy, exact, X):
     a, b = ct.greedy(X, noisy), ct.greedy(X, exact)
     assert a.tree == b.tree
     assert a.log_joint == b.log_joint
-    a, b = (ct.smc(X, own, "race", n_particles=40, random_state=1) for own in (noisy, exact))
+    a, b = (ct.smc(X, value, "race", n_particles=40, random_state=1) for value in (noisy, exact))
     assert a.log_evidence == b.log_evidence
     assert list(a.trees) == list(b.trees)
-    a, b = (ct.mcmc(X, own, 30, 2, random_state=1) for own in (noisy, exact))
+    a, b = (ct.mcmc(X, value, 30, 2, random_state=1) for value in (noisy, exact))
     assert list(a.trees) == list(b.trees)
     np.testing.assert_array_equal(a.log_joints, b.log_joints)
     np.testing.assert_array_equal(noisy.simulate(tree, 5, n_columns=2), exact.simulate(tree, 5, n_columns=2))
@@ -241,16 +243,16 @@ def test_enumeration_is_normalised(name):
     for children in exact_posterior.histories(n):
         heights = np.cumsum(rng.exponential(size=(1, n - 1)), axis=1)
         tree = ct.Tree(children, np.concatenate([np.zeros(n), heights[0]]))
-        found = exact_posterior.log_likelihoods(children, heights, X, process)[0]
-        assert found == close(reference.log_likelihood(tree, X, process))
+        actual = exact_posterior.log_likelihoods(children, heights, X, process)[0]
+        assert actual == close(reference.log_likelihood(tree, X, process))
 
 
 def check_evidence(X, process, truth):
     for proposal in ("post-post", "race"):
-        for what, (mean, error, wanted) in exact_posterior.sampled(X, process, proposal, truth, n_runs=20).items():
-            assert abs(mean - wanted) < 7 * error + 1e-3 * truth.evidence, (proposal, what)
+        for what, (mean, error, value) in exact_posterior.sampled(X, process, proposal, truth, n_runs=20).items():
+            assert abs(mean - value) < 7 * error + 1e-3 * truth.evidence, (proposal, what)
             if what == "evidence":
-                assert error < 0.05 * wanted, "the test would see nothing"
+                assert error < 0.05 * value, "the test would see nothing"
 
 
 @every_case
@@ -267,17 +269,17 @@ def test_mcmc_clades_with_noise_match_enumeration(name, exact):
     """6 standard errors from 40 batches, a level of 5e-7; 30 are looked at: one choice of seeds in 60,000."""
     X, process = SAMPLED[name]
     truth = exact(name)
-    found = samples_of(chain_of(X, process), 1500, moves=15)
-    heights = [sample.heights[-1] for sample in found]
-    check_mean(heights, sum(own.moment for own in truth.histories) / truth.evidence, "root")
-    seen = [exact_posterior.clades(sample.children.tolist()) for sample in found]
-    wanted = {}
+    result = samples_of(chain_of(X, process), 1500, moves=15)
+    heights = [sample.heights[-1] for sample in result]
+    check_mean(heights, sum(history.moment for history in truth.histories) / truth.evidence, "root")
+    matches = [exact_posterior.clades(sample.children.tolist()) for sample in result]
+    target = {}
     for children, mass, _ in truth.histories:
         for clade in exact_posterior.clades(children):
-            wanted[clade] = wanted.get(clade, 0.0) + mass / truth.evidence
-    for clade, expected in wanted.items():
+            target[clade] = target.get(clade, 0.0) + mass / truth.evidence
+    for clade, expected in target.items():
         if len(clade) < len(X):
-            check_mean([clade in own for own in seen], expected, clade)
+            check_mean([clade in value for value in matches], expected, clade)
 
 
 # -- beliefs -------------------------------------------------------------------------------------------------------
@@ -291,13 +293,13 @@ def states_of_all_nodes(tree, chances, rate, q):
         for child in pair:
             step = reference.transition(q, rate, tree.heights[tree.n_leaves + k] - tree.heights[child])
             probability *= step[ways[tree.n_leaves + k], ways[child]]
-    for leaf, own in enumerate(chances):
-        probability *= own[ways[leaf]]
+    for leaf, chance in enumerate(chances):
+        probability *= chance[ways[leaf]]
     return ways, probability / probability.sum()
 
 
 def marginals(ways, probability, n_states):
-    return np.array([[probability[own == k].sum() for k in range(n_states)] for own in ways])
+    return np.array([[probability[way == k].sum() for k in range(n_states)] for way in ways])
 
 
 def test_beliefs_of_states_and_cells_with_noise():
@@ -320,22 +322,22 @@ def node_meetings(tree):
     """Return the height of the last node above, or at, both of two nodes."""
     below = reference.leaves_below(tree)
     return np.array(
-        [[min(h for h, own in zip(tree.heights, below, strict=True) if own >= a | b) for b in below] for a in below]
+        [[min(h for h, value in zip(tree.heights, below, strict=True) if value >= a | b) for b in below] for a in below]
     )
 
 
 def conditional(x, covariance, noise, mean=None):
     """Mean and covariance of the states of all nodes given the leaves' cells; without a mean the root is flat."""
-    seen = np.flatnonzero(~np.isnan(x))
-    inverse = np.linalg.inv(covariance[np.ix_(seen, seen)] + noise * np.eye(len(seen)))
-    gain = covariance[:, seen] @ inverse
-    left = covariance - gain @ covariance[seen]
+    observed = np.flatnonzero(~np.isnan(x))
+    inverse = np.linalg.inv(covariance[np.ix_(observed, observed)] + noise * np.eye(len(observed)))
+    gain = covariance[:, observed] @ inverse
+    left = covariance - gain @ covariance[observed]
     if mean is not None:
-        return mean + gain @ (x[seen] - mean), left
+        return mean + gain @ (x[observed] - mean), left
     information = inverse.sum()
-    mean = (inverse @ x[seen]).sum() / information
+    mean = (inverse @ x[observed]).sum() / information
     lack = 1 - gain.sum(axis=1)
-    return mean + gain @ (x[seen] - mean), left + np.outer(lack, lack) / information
+    return mean + gain @ (x[observed] - mean), left + np.outer(lack, lack) / information
 
 
 def real_states(tree, X, process):
@@ -387,35 +389,35 @@ def test_probabilities_of_new_rows_match_quadrature_and_sum_to_one():
     """They add up to one, and each is that of quadrature over all places."""
     rows = np.array(list(product(range(2), range(3))), dtype=float)
     for tree, X in ((ct.Tree.from_newick("(a:0.4,b:0.4);"), CODES[:2]), (THREE, CODES[:3])):
-        found = predictor_of(tree, X, MUTATION).log_density(rows)
-        assert np.exp(found).sum() == pytest.approx(1.0, abs=1e-12)
+        predicted = predictor_of(tree, X, MUTATION).log_density(rows)
+        assert np.exp(predicted).sum() == pytest.approx(1.0, abs=1e-12)
         brute = [Attached(tree, X, MUTATION, row).log_density for row in rows]
-        np.testing.assert_allclose(found, brute, atol=1.5e-3)
+        np.testing.assert_allclose(predicted, brute, atol=1.5e-3)
 
 
 def test_missing_states_of_new_row_match_brute_force():
     """Given one cell, the other has the probability of both over that of the one; observed cells count for what they are."""
     rows = np.array([[1.0, nan], [nan, 2.0]])
-    found = predictor_of(THREE, CODES[:3], MUTATION).cells(rows)
+    predicted = predictor_of(THREE, CODES[:3], MUTATION).cells(rows)
     for row, d in ((0, 1), (1, 0)):
         ways = np.repeat(rows[[row]], len(SHARES[d]), axis=0)
         ways[:, d] = range(len(SHARES[d]))
         logs = np.array([Attached(THREE, CODES[:3], MUTATION, way).log_density for way in ways])
-        np.testing.assert_allclose(column_at(found, d)[row], np.exp(logs - logsumexp(logs)), atol=2e-3)
+        np.testing.assert_allclose(column_at(predicted, d)[row], np.exp(logs - logsumexp(logs)), atol=2e-3)
 
 
 @pytest.mark.parametrize("process", [BROWNIAN, STATIONARY], ids=["brownian", "stationary"])
 def test_density_and_missing_cells_of_new_real_row(process):
     rows = np.array([[0.4, 1.0], [2.5, nan], [nan, -1.0]])
     predictor = predictor_of(THREE, REAL[:3], process)
-    found, cells = predictor.log_density(rows), predictor.cells(rows)
+    predicted, cells = predictor.log_density(rows), predictor.cells(rows)
     for k, row in enumerate(rows):
         brute = Attached(THREE, REAL[:3], process, row)
-        assert found[k] == pytest.approx(brute.log_density, abs=1.5e-3)
+        assert predicted[k] == pytest.approx(brute.log_density, abs=1.5e-3)
         for d in np.flatnonzero(np.isnan(row)):
             at = [list(real_states(tree, brute.X, process))[d] for tree in brute.trees]
-            mean = brute.shares @ [own[0][3] for own in at]
-            square = brute.shares @ [own[0][3] ** 2 + own[1][3, 3] + own[2] for own in at]
+            mean = brute.shares @ [value[0][3] for value in at]
+            square = brute.shares @ [value[0][3] ** 2 + value[1][3, 3] + value[2] for value in at]
             assert cells.mean[k, d] == pytest.approx(mean, abs=2e-3)
             assert cells.sd[k, d] == pytest.approx(np.sqrt(square - mean**2), rel=5e-3)
     # one column alone adds up to one
@@ -427,10 +429,10 @@ def test_density_and_missing_cells_of_new_real_row(process):
 def test_imputed_states_match_brute_force():
     """A row with a hole is taken off the tree and placed anew by what was observed of it."""
     tree, rest = without_leaves(FOUR, [2]), np.delete(CODES, 2, axis=0)
-    found = predictor_of(FOUR, CODES, MUTATION).training_cells(np.array([2]))
+    predicted = predictor_of(FOUR, CODES, MUTATION).training_cells(np.array([2]))
     ways = np.column_stack([np.ones(3), np.arange(3)])
     logs = np.array([Attached(tree, rest, MUTATION, way).log_density for way in ways])
-    np.testing.assert_allclose(column_at(found, 1)[0], np.exp(logs - logsumexp(logs)), atol=2e-3)
+    np.testing.assert_allclose(column_at(predicted, 1)[0], np.exp(logs - logsumexp(logs)), atol=2e-3)
 
 
 # -- simulation ----------------------------------------------------------------------------------------------------
@@ -442,23 +444,23 @@ def test_simulated_states_have_expected_shares_and_agreement():
     noises = np.array([0.1, 0.6])
     process = ct.Multinomial(0.8, [q] * (2 * count), np.repeat(noises, count))
     codes = process.simulate(THREE, 1)
-    for own, noise in zip(np.split(codes, 2, axis=1), noises, strict=True):
+    for value, noise in zip(np.split(codes, 2, axis=1), noises, strict=True):
         for leaf in range(3):
-            shares = np.bincount(own[leaf].astype(int), minlength=3) / count
+            shares = np.bincount(value[leaf].astype(int), minlength=3) / count
             assert np.abs((shares - q) / np.sqrt(q * (1 - q) / count)).max() < 5
-        kept = (1 - noise) ** 2 * np.exp(-0.8 * 2 * 0.3)
-        expected = kept + (1 - kept) * np.sum(q**2)
-        assert abs(np.mean(own[0] == own[1]) - expected) / np.sqrt(expected * (1 - expected) / count) < 5
+        retention = (1 - noise) ** 2 * np.exp(-0.8 * 2 * 0.3)
+        expected = retention + (1 - retention) * np.sum(q**2)
+        assert abs(np.mean(value[0] == value[1]) - expected) / np.sqrt(expected * (1 - expected) / count) < 5
 
 
 def test_simulated_tables_follow_likelihood():
     """Chi-squared at 1e-6."""
     q, count = np.array([0.7, 0.3]), 8_000
     codes = ct.Multinomial(1.1, [q] * count, 0.25).simulate(THREE, 3).astype(int)
-    seen = np.bincount(codes[0] * 4 + codes[1] * 2 + codes[2], minlength=8)
+    counts = np.bincount(codes[0] * 4 + codes[1] * 2 + codes[2], minlength=8)
     tables = np.indices((2, 2, 2)).reshape(3, -1).T.astype(float)
-    expected = [count * reference.column_probability(THREE, own, 1.1, q, 0.25) for own in tables]
-    assert stats.chisquare(seen, expected).pvalue > 1e-6
+    expected = [count * reference.column_probability(THREE, table, 1.1, q, 0.25) for table in tables]
+    assert stats.chisquare(counts, expected).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("process", [BROWNIAN, STATIONARY], ids=["brownian", "stationary"])
@@ -474,47 +476,48 @@ def test_simulated_real_columns_have_column_noise(process):
         rows = process.variance[d] * (rows + process.noise[d] * np.eye(3))
         for weights in ([1, 0, 0], [0, 1, 0], [0, 0, 1], [1, -1, 0]):
             expected = weights @ rows @ weights
-            found = np.mean((draws[:, :, d] @ weights) ** 2)
-            assert abs(found / expected - 1) < 5 * np.sqrt(2 / count), (d, weights)
+            actual = np.mean((draws[:, :, d] @ weights) ** 2)
+            assert abs(actual / expected - 1) < 5 * np.sqrt(2 / count), (d, weights)
 
 
 def test_state_draws_given_noisy_cells_match_enumeration():
     """What three leaves would show anew, all at once: chi-squared at 1e-6 for each of two columns."""
     X = CODES[:3]
-    drawn = ct.Beliefs(THREE, X, MUTATION).draw(20_000, np.random.default_rng(5)).astype(int)
+    draws = ct.Beliefs(THREE, X, MUTATION).draw(20_000, np.random.default_rng(5)).astype(int)
     for d, (rate, q, noise) in enumerate(zip(MUTATION.rate, MUTATION.equilibrium, MUTATION.noise, strict=True)):
         ways, probability = states_of_all_nodes(THREE, reference.shown_chances(X[:, d], q, noise), rate, q)
         shows = (1 - noise) * np.eye(len(q)) + noise * q  # a row for each state
         tables = list(product(range(len(q)), repeat=3))
         expected = [
-            probability @ np.prod([shows[ways[leaf], code] for leaf, code in enumerate(own)], axis=0) for own in tables
+            probability @ np.prod([shows[ways[leaf], code] for leaf, code in enumerate(table)], axis=0)
+            for table in tables
         ]
         assert sum(expected) == pytest.approx(1.0)
-        seen = [np.all(drawn[:, :, d] == own, axis=1).sum() for own in tables]
-        assert stats.chisquare(seen, np.array(expected) * len(drawn)).pvalue > 1e-6
+        counts = [np.all(draws[:, :, d] == table, axis=1).sum() for table in tables]
+        assert stats.chisquare(counts, np.array(expected) * len(draws)).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("process", [BROWNIAN, STATIONARY], ids=["brownian", "stationary"])
 def test_real_draws_given_noisy_cells_match_covariance(process):
     """8 means and 20 covariances, each z-score below 5: one choice of seeds in 30,000."""
-    drawn = ct.Beliefs(FOUR, REAL, process).draw(20_000, np.random.default_rng(6))
+    draws = ct.Beliefs(FOUR, REAL, process).draw(20_000, np.random.default_rng(6))
     for d, (mean, covariance, noise) in enumerate(real_states(FOUR, REAL, process)):
         expected = covariance[:4, :4] + noise * np.eye(4)
-        centred = drawn[:, :, d] - mean[:4]
-        own = np.diag(expected)
-        assert np.abs(centred.mean(axis=0) / np.sqrt(own / len(drawn))).max() < 5
-        errors = np.sqrt((np.outer(own, own) + expected**2) / len(drawn))
-        assert np.abs((centred.T @ centred / len(drawn) - expected) / errors).max() < 5
+        centred = draws[:, :, d] - mean[:4]
+        values = np.diag(expected)
+        assert np.abs(centred.mean(axis=0) / np.sqrt(values / len(draws))).max() < 5
+        errors = np.sqrt((np.outer(values, values) + expected**2) / len(draws))
+        assert np.abs((centred.T @ centred / len(draws) - expected) / errors).max() < 5
 
 
 def test_new_rows_are_drawn_with_noise():
     """Shares of 20,000 draws against the predicted probabilities: chi-squared at 1e-6 for each of two columns."""
     predictor = predictor_of(THREE, CODES[:3], MUTATION)
     row = np.array([[nan, nan]])
-    drawn = predictor.draw(row, 20_000, np.random.default_rng(7))[:, 0].astype(int)
+    draws = predictor.draw(row, 20_000, np.random.default_rng(7))[:, 0].astype(int)
     for d in range(2):
         expected = column_at(predictor.cells(row), d)[0]
-        assert stats.chisquare(np.bincount(drawn[:, d], minlength=len(expected)), expected * 20_000).pvalue > 1e-6
+        assert stats.chisquare(np.bincount(draws[:, d], minlength=len(expected)), expected * 20_000).pvalue > 1e-6
 
 
 # -- what may be given ---------------------------------------------------------------------------------------------
@@ -613,9 +616,9 @@ def test_noise_is_read_only():
     for process in (MUTATION, BROWNIAN, STATIONARY):
         with pytest.raises(ValueError, match="read-only"):
             process.noise[0] = 0.5
-    given = np.array([0.1, 0.2])
-    process = ct.Multinomial(1.0, SHARES, given)
-    given[0] = 0.9
+    parameters = np.array([0.1, 0.2])
+    process = ct.Multinomial(1.0, SHARES, parameters)
+    parameters[0] = 0.9
     assert process.noise.tolist() == [0.1, 0.2]
 
 
@@ -628,8 +631,8 @@ class Ambiguous(ct.Multinomial):
     sets = {3: (0, 2), 4: (1, 2), 5: (0, 1, 2)}  # noqa: RUF012  tables for reading
 
     def chances(self, code, n_states):
-        own = self.sets.get(int(code), (int(code),))
-        return np.array([float(k in own) for k in range(n_states)])
+        values = self.sets.get(int(code), (int(code),))
+        return np.array([float(k in values) for k in range(n_states)])
 
     def resolve(self, X):
         return self
@@ -638,13 +641,13 @@ class Ambiguous(ct.Multinomial):
         rows = []
         for row in X:
             parts = [self.chances(code, len(q)) for code, q in zip(row, self.equilibrium, strict=True)]
-            rows.append(np.concatenate([own / (q @ own) for own, q in zip(parts, self.equilibrium, strict=True)]))
+            rows.append(np.concatenate([part / (q @ part) for part, q in zip(parts, self.equilibrium, strict=True)]))
         rate = np.array(np.broadcast_to(self.rate, X.shape[1]))
         return [SiteColumns(np.array(rows), self.equilibrium, rate, True)]
 
     def leaf_log_likelihoods(self, X):
         columns = zip(X.T, self.equilibrium, strict=True)
-        return sum(np.array([np.log(q @ self.chances(code, len(q))) for code in own]) for own, q in columns)
+        return sum(np.array([np.log(q @ self.chances(code, len(q))) for code in value]) for value, q in columns)
 
 
 AMBIGUOUS = Ambiguous([0.6, 1.4], [[0.2, 0.5, 0.3], [0.5, 0.1, 0.4]])
@@ -662,7 +665,7 @@ def test_ambiguous_leaf_messages_match_sum_over_states(tree):
     """The probability of sets is the sum over all tables of their states."""
     X = SETS[: tree.n_leaves]
     plain = ct.Multinomial(AMBIGUOUS.rate, AMBIGUOUS.equilibrium)
-    expected = logsumexp([reference.log_likelihood(tree, own, plain) for own in assigned(X)])
+    expected = logsumexp([reference.log_likelihood(tree, value, plain) for value in assigned(X)])
     assert AMBIGUOUS.log_likelihood(tree, X) == close(expected)
     by_hand = 0.0
     for d, q in enumerate(AMBIGUOUS.equilibrium):
@@ -677,9 +680,9 @@ def test_ambiguous_leaf_messages_match_sum_over_states(tree):
 def test_greedy_with_ambiguous_leaves(rule):
     rng = np.random.default_rng(8)
     X = rng.integers(0, 6, (30, 2)).astype(float)
-    found = ct.greedy(X, AMBIGUOUS, rule=rule)
-    assert found.log_likelihood == AMBIGUOUS.log_likelihood(found.tree, X)
-    assert np.all(np.isfinite(found.log_ratios))
+    result = ct.greedy(X, AMBIGUOUS, rule=rule)
+    assert result.log_likelihood == AMBIGUOUS.log_likelihood(result.tree, X)
+    assert np.all(np.isfinite(result.log_ratios))
     assert ct.greedy(X, AMBIGUOUS, search="exact").log_joint == ct.greedy(X, AMBIGUOUS).log_joint
 
 
@@ -688,18 +691,22 @@ def test_smc_and_mcmc_with_ambiguous_leaves():
     """Evidence and posterior are sums over all tables of the sets' states; levels as above, for 16 numbers and for 3."""
     X = SETS[:3]
     plain = ct.Multinomial(AMBIGUOUS.rate, AMBIGUOUS.equilibrium)
-    parts = [exact_posterior.integrals(own, plain).histories for own in assigned(X)]
+    parts = [exact_posterior.integrals(value, plain).histories for value in assigned(X)]
     truth = exact_posterior.Truth(
         [
-            exact_posterior.History(same[0].children, sum(own.mass for own in same), sum(own.moment for own in same))
+            exact_posterior.History(
+                same[0].children, sum(value.mass for value in same), sum(value.moment for value in same)
+            )
             for same in zip(*parts, strict=True)
         ]
     )
     check_evidence(X, AMBIGUOUS, truth)
-    found = samples_of(chain_of(X, AMBIGUOUS), 2000)
+    sample = samples_of(chain_of(X, AMBIGUOUS), 2000)
     for children, mass, _ in truth.histories:
-        seen = [exact_posterior.clades(own.children.tolist()) == exact_posterior.clades(children) for own in found]
-        check_mean(seen, mass / truth.evidence, children)
+        matches = [
+            exact_posterior.clades(sample.children.tolist()) == exact_posterior.clades(children) for sample in sample
+        ]
+        check_mean(matches, mass / truth.evidence, children)
     assert np.all(np.isfinite(ct.mcmc(SETS, AMBIGUOUS, 20, 2, random_state=0).log_joints))
 
 
@@ -766,15 +773,15 @@ def test_fitting_never_lowers_the_posterior(kind):
         weights = rng.uniform(0.5, 2.0, len(trees))
         fitted = ct.calibrate(process, trees, X, weights)
         assert fitted.noise.shape == process.noise.shape
-        before, after = (objective(own, trees, X, weights) for own in (process, fitted))
+        before, after = (objective(value, trees, X, weights) for value in (process, fitted))
         assert after >= before - 1e-7, seed
         held = ct.calibrate(process, trees, X, weights, hold_noise=True)
         np.testing.assert_array_equal(held.noise, process.noise)
         again = ct.calibrate(fitted, trees, X, weights)
         assert objective(again, trees, X, weights) >= after - 1e-7, seed
         if np.isfinite(before):  # the library's own prior is the same up to a constant
-            own = fitted.log_parameter_prior(X) - process.log_parameter_prior(X)
-            assert own == pytest.approx(log_prior(fitted, X) - log_prior(process, X), abs=1e-7)
+            log_density = fitted.log_parameter_prior(X) - process.log_parameter_prior(X)
+            assert log_density == pytest.approx(log_prior(fitted, X) - log_prior(process, X), abs=1e-7)
 
 
 @kinds
@@ -943,9 +950,9 @@ def test_model_file_keeps_noise_of_columns(tmp_path):
     (tmp_path / "model").write_bytes(data)
     first, again = (ct.load_model(tmp_path / "model") for _ in range(2))
     assert model_bytes(again) == data
-    for (part, columns), (own, same) in zip(again.process_.parts, noisy.parts, strict=True):
+    for (part, columns), (value, same) in zip(again.process_.parts, noisy.parts, strict=True):
         assert columns == same
-        np.testing.assert_array_equal(part.noise, own.noise)
+        np.testing.assert_array_equal(part.noise, value.noise)
     assert again.parameters_["colour"]["noise"] == 0.3
     assert again.parameters_["form"]["noise"] == 0.15
     for name, variance, noise in (("size", 0.5, 0.3), ("weight", 2.0, 1 / 3)):
@@ -993,7 +1000,7 @@ def test_noise_covariance_matches_brute_force(stationary):
     """The density of all cells is that of one Gaussian: the diffusion's covariance by common descent, and the noise's."""
     rng = np.random.default_rng(5)
     tree = ct.simulate_tree(4, random_state=3)
-    variance, noise = (own @ own.T + 0.1 * np.eye(3) for own in rng.standard_normal((2, 3, 3)))
+    variance, noise = (value @ value.T + 0.1 * np.eye(3) for value in rng.standard_normal((2, 3, 3)))
     X, mean = rng.standard_normal((4, 3)), np.array([0.3, -1.0, 2.0])
     met, below = np.zeros((4, 4)), {leaf: [leaf] for leaf in range(4)}
     for node, (left, right) in enumerate(tree.children.tolist(), 4):

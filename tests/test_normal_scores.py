@@ -64,8 +64,8 @@ def test_normal_scores_cost_little_for_gaussian_columns():
         x = np.random.default_rng(seed).normal(size=1_000)
         marginal = Marginal.fit(x[:500])
         if marginal is not None:
-            found = stats.norm.logpdf(marginal.apply(x[500:])) + marginal.log_slope(x[500:])
-            assert found.mean() > stats.norm.logpdf(x[500:]).mean() - 0.05
+            actual = stats.norm.logpdf(marginal.apply(x[500:])) + marginal.log_slope(x[500:])
+            assert actual.mean() > stats.norm.logpdf(x[500:]).mean() - 0.05
 
 
 def test_decoded_moments_match_quadrature(column):
@@ -75,16 +75,16 @@ def test_decoded_moments_match_quadrature(column):
     for mean, sd in [(-1.0, 0.2), (0.3, 1.0), (2.5, 0.5), (0.0, 0.05), (-0.2, 2.0)]:
         z = mean + sd * stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000)
         x = marginal.invert(z)
-        found, variance = scores.moments(np.array([[mean]]), np.array([[sd**2]]))
-        assert abs(found[0, 0] - x.mean()) < 0.01 * unit
+        actual, variance = scores.moments(np.array([[mean]]), np.array([[sd**2]]))
+        assert abs(actual[0, 0] - x.mean()) < 0.01 * unit
         assert abs(np.sqrt(variance[0, 0]) - x.std()) < 0.03 * unit
 
 
 def test_decoded_moments_outside_grid_are_linear():
     scores = NormalScores((Marginal.standardising(3.0, 2.0),))
     mean, sd = np.array([[0.5], [0.5], [0.5], [20.0], [0.5]]), np.array([[0.4], [1e-4], [9.0], [0.4], [np.inf]])
-    found, variance = scores.moments(mean, sd**2)
-    np.testing.assert_allclose(found, 3 + 2 * mean, rtol=1e-6)
+    actual, variance = scores.moments(mean, sd**2)
+    np.testing.assert_allclose(actual, 3 + 2 * mean, rtol=1e-6)
     np.testing.assert_allclose(variance, (2 * sd) ** 2, rtol=1e-3)
 
 
@@ -147,10 +147,10 @@ def test_intervals_and_draws_of_skewed_columns_stay_finite(skewed):
     holes = np.where(hidden, np.nan, X)
     imputer = ct.CoalescentImputer(random_state=0).fit(holes)
     cells = imputer.predictive(holes)
-    assert all(np.isfinite(own.mean).all() and np.isfinite(own.sd).all() for own in cells.values())
-    for drawn in imputer.sample(holes, 3, random_state=0):
-        assert np.isfinite(drawn).all()
-        np.testing.assert_array_equal(drawn[~hidden], X[~hidden])
+    assert all(np.isfinite(value.mean).all() and np.isfinite(value.sd).all() for value in cells.values())
+    for value in imputer.sample(holes, 3, random_state=0):
+        assert np.isfinite(value).all()
+        np.testing.assert_array_equal(value[~hidden], X[~hidden])
 
 
 def test_model_file_keeps_normal_scores(skewed, tmp_path):

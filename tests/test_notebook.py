@@ -72,8 +72,8 @@ def test_html_representations(model, imputer, frame):
     result = ct.greedy(X, ct.Brownian(), leaf_names=SHOWN)
     sample = ct.smc(X, ct.Brownian(), n_particles=3, n_runs=2, leaf_names=SHOWN, random_state=0)
     cells = imputer.predictive(frame)
-    shown = [result, sample, ct.TreeSample(sample.trees), result.tree, model.place(frame), cells, *cells.values()]
-    for thing in [*shown, model.process_, *(part for part, _ in model.process_.parts)]:
+    displayed = [result, sample, ct.TreeSample(sample.trees), result.tree, model.place(frame), cells, *cells.values()]
+    for thing in [*displayed, model.process_, *(part for part, _ in model.process_.parts)]:
         check(thing._repr_html_())
         assert len(repr(thing)) < 600
         assert "\n" not in repr(thing)

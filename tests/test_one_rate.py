@@ -39,10 +39,10 @@ def test_one_rate_height_is_optimal(seed):
     least = losses[best]
     if 0 < best < len(grid) - 1:
         least = min(least, minimize_scalar(loss, bounds=(grid[best - 1], grid[best + 1]), method="bounded").fun)
-    found = ct.greedy(X, process).tree.heights[-1]
-    assert loss(found) <= least + 1e-9
+    result = ct.greedy(X, process).tree.heights[-1]
+    assert loss(result) <= least + 1e-9
     if best == 0:
-        assert found == 0
+        assert result == 0
 
 
 def test_nearly_equal_rates_give_nearly_same_tree():

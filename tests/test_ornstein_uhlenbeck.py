@@ -69,11 +69,12 @@ def test_reference_recursion_matches_scipy(noise):
         assert reference.climb(tree, x[:, None], process).log_likelihood == close(expected)
     # two rows are independent given their ancestor's state z
     tree = ct.Tree([[0, 1]], [0, 0, 0.6])
-    kept = np.exp(-0.7 * 0.6)
+    retention = np.exp(-0.7 * 0.6)
     below = stats.norm(0.4, np.sqrt(1.8))
     total, _ = scipy.integrate.quad(
         lambda z: (
-            below.pdf(z) * np.prod(stats.norm.pdf(x[:2], 0.4 + kept * (z - 0.4), np.sqrt(1.8 * (1 - kept**2 + noise))))
+            below.pdf(z)
+            * np.prod(stats.norm.pdf(x[:2], 0.4 + retention * (z - 0.4), np.sqrt(1.8 * (1 - retention**2 + noise))))
         ),
         -12,
         12,
@@ -237,8 +238,8 @@ def subtable_log_density(process, heights, X, rows):
         return reference.normal_log_density(Y.ravel(), np.kron(covariance, process.variance))
     total = 0.0
     for y, variance in zip(Y.T, np.broadcast_to(process.variance, n_columns), strict=True):
-        seen = ~np.isnan(y)
-        total += reference.normal_log_density(y[seen], variance * covariance[np.ix_(seen, seen)])
+        observed = ~np.isnan(y)
+        total += reference.normal_log_density(y[observed], variance * covariance[np.ix_(observed, observed)])
     return total
 
 
@@ -251,15 +252,15 @@ def test_log_ratios_compare_joined_and_independent_trees(kind, noise):
         X = real_table(rng, n, 3, 0.3 if kind == "missing" else 0.0)
         variance = random_covariance(rng, 3) if kind == "full" else [0.5, 1.0, 2.0]
         process = ct.OrnsteinUhlenbeck(rng.lognormal(), [0.2, 0.0, -0.4], variance, noise)
-        found = merge_log_likelihoods(process, tree, X)
+        actual = merge_log_likelihoods(process, tree, X)
         heights, below = reference.common_heights(tree), [sorted(each) for each in reference.leaves_below(tree)]
-        for (left, right), ratio in zip(tree.children.tolist(), found.log_ratios, strict=True):
+        for (left, right), ratio in zip(tree.children.tolist(), actual.log_ratios, strict=True):
             one, *two = (
                 subtable_log_density(process, heights, X, rows)
                 for rows in (below[left] + below[right], below[left], below[right])
             )
             assert ratio == close(one - sum(two))
-        assert np.array_equal(found.log_z, found.log_ratios)
+        assert np.array_equal(actual.log_z, actual.log_ratios)
 
 
 # -- one pair of lineages ------------------------------------------------------------------------------------------
@@ -359,15 +360,15 @@ def test_height_of_two_rows_matches_scipy_optimum(noise):
             return h - np.sum(law)
 
         log_h, best, *_ = scipy.optimize.brute(cost, [(-16, 7)], Ns=180, full_output=True)
-        found = ct.greedy(X, ct.OrnsteinUhlenbeck(rate, noise=noise)).tree.heights[-1]
+        result = ct.greedy(X, ct.OrnsteinUhlenbeck(rate, noise=noise)).tree.heights[-1]
         at_zero = cost(-np.inf) if noise > 0 else np.inf
         with np.errstate(divide="ignore"):
-            assert cost(np.log(found)) <= min(best, at_zero) + 1e-8
+            assert cost(np.log(result)) <= min(best, at_zero) + 1e-8
         if at_zero > best:
-            assert found == pytest.approx(np.exp(log_h.item()), rel=2e-3)
+            assert result == pytest.approx(np.exp(log_h.item()), rel=2e-3)
             above += 1
         else:
-            assert found == 0
+            assert result == 0
     assert above >= 10
 
 
@@ -695,10 +696,10 @@ def test_smc_evidence_and_posterior_are_exact(n, with_missing):
     X, process = small_table(n, with_missing)
     truth = exact_posterior.integrals(X, process)
     for proposal in ("post-post", "race"):
-        for what, (mean, error, wanted) in exact_posterior.sampled(X, process, proposal, truth).items():
-            assert abs(mean - wanted) < 6 * error + 1e-3 * truth.evidence, (proposal, what)
+        for what, (mean, error, value) in exact_posterior.sampled(X, process, proposal, truth).items():
+            assert abs(mean - value) < 6 * error + 1e-3 * truth.evidence, (proposal, what)
             if what == "evidence":
-                assert error < 0.05 * wanted, "the test would see nothing"
+                assert error < 0.05 * value, "the test would see nothing"
 
 
 def test_smc_log_joints_and_ratios_match_trees():

@@ -131,8 +131,8 @@ def codes():
 def frame(codes):
     """Four ordered columns, two of them named by words in order, and a real one; some cells are missing."""
     frame = pd.DataFrame(codes[:, 2:].astype(int), columns=["steps", "level"]).astype("category")
-    for name, own in (("price", codes[:, 0]), ("taste", codes[:, 1])):
-        frame[name] = pd.Categorical.from_codes(own.astype(int), GRADES, ordered=True)
+    for name, value in (("price", codes[:, 0]), ("taste", codes[:, 1])):
+        frame[name] = pd.Categorical.from_codes(value.astype(int), GRADES, ordered=True)
     frame["size"] = codes[:, 0] + np.random.default_rng(0).normal(size=len(codes))
     frame.loc[frame.index[::7], "taste"] = None
     return frame
@@ -149,8 +149,8 @@ def joint(process, column):
 def test_custom_process_likelihood_and_predictions_match_gaussian():
     process, X = OrderedStates([4, 3], 0.6, 0.2), np.array([[0.0, 1.0], [1.0, 2.0], [3.0, np.nan]])
     mean, covariance, variance = joint(process, 0)
-    seen = covariance + np.eye(3) * (0.2 * variance + ROUNDING)
-    expected = multivariate_normal(mean, seen).logpdf(X[:, 0])
+    observed = covariance + np.eye(3) * (0.2 * variance + ROUNDING)
+    expected = multivariate_normal(mean, observed).logpdf(X[:, 0])
     assert process.log_likelihood(TREE, X) == pytest.approx(
         expected + multivariate_normal(*_two(joint(process, 1))).logpdf(X[:2, 1])
     )
@@ -193,11 +193,11 @@ def test_custom_sampler_matches_posterior():
     weights /= weights.sum()
     mean = weights @ rates
     sd = np.sqrt(weights @ (rates - mean) ** 2)
-    sampler, rng, drawn = process.sampler(X, False), np.random.default_rng(0), []
+    sampler, rng, draws = process.sampler(X, False), np.random.default_rng(0), []
     for _ in range(300):
         process = sampler.draw(process, TREE, rng)
-        drawn.append(process.rate)
-    assert np.mean(drawn) == pytest.approx(mean, abs=5 * sd / np.sqrt(100))
+        draws.append(process.rate)
+    assert np.mean(draws) == pytest.approx(mean, abs=5 * sd / np.sqrt(100))
 
 
 @pytest.mark.parametrize(

@@ -218,13 +218,13 @@ def test_heatmap_of_one_and_two_rows(n):
 
 def test_heatmap_axes_option(model):
     figure = plt.figure(figsize=(8, 5))
-    own = figure.subplot_mosaic([["dendrogram", "table", "key"]])
-    assert ct.plot_heatmap(model, axes=own) == own
-    save(own)
+    panels = figure.subplot_mosaic([["dendrogram", "table", "key"]])
+    assert ct.plot_heatmap(model, axes=panels) == panels
+    save(panels)
     with refused("axes mapping dendrogram table key matplotlib Axes"):
-        ct.plot_heatmap(model, axes=own["table"])
+        ct.plot_heatmap(model, axes=panels["table"])
     with pytest.raises(InputError, match=r"axes\['key'\] is of type int"):
-        ct.plot_heatmap(model, axes=own | {"key": 3})
+        ct.plot_heatmap(model, axes=panels | {"key": 3})
 
 
 @pytest.mark.parametrize(
@@ -264,12 +264,12 @@ def test_plot_density_matches_score_samples(model, frame):
     columns = {column.name: column for column in encoded_columns(model.encoding_)}
     pair = columns["weight"], columns["length"]
     codes = [np.array([-1.0, 0.5]), np.array([0.0, 0.3, 1.0])]
-    units = [column.scale.decode(own) for column, own in zip(pair, codes, strict=True)]
-    found = density_module._density(check_fitted_model(model), pair, units, 4)
+    units = [column.scale.decode(code) for column, code in zip(pair, codes, strict=True)]
+    predicted = density_module._density(check_fitted_model(model), pair, units, 4)
     for i, length in enumerate(units[1]):
         for j, weight in enumerate(units[0]):
             new = frame.iloc[:1].assign(length=length, weight=weight, colour=None, wings=None)
-            assert found[i, j] == pytest.approx(np.exp(model.score_samples(new)[0]))
+            assert predicted[i, j] == pytest.approx(np.exp(model.score_samples(new)[0]))
 
 
 def test_density_contours_contain_stated_shares():
@@ -327,10 +327,10 @@ def test_plot_co_clustering_follows_tree_order(sampled):
     (mesh,) = (c for c in axes["matrix"].collections if isinstance(c, QuadMesh))
     order = sampled.tree_.leaf_order
     expected = sampled.sample_.co_clustering(n_clusters=3)
-    drawn = np.asarray(mesh.get_array()).reshape(12, 12)
+    draws = np.asarray(mesh.get_array()).reshape(12, 12)
     for i in range(12):
         for j in range(12):
-            assert drawn[i, j] == expected[order[i], order[j]]
+            assert draws[i, j] == expected[order[i], order[j]]
     assert [text.get_text() for text in axes["matrix"].get_yticklabels()] == [str(i) for i in order]
     save(axes)
 
@@ -392,9 +392,9 @@ def test_plot_evidence_of_loaded_model(sampled, tmp_path):
     sampled.save(tmp_path / "m")
     before, after = (ct.plot_evidence(model) for model in (sampled, ct.load_model(tmp_path / "m")))
     for panel in ("evidence", "ess"):
-        drawn = [[line.get_xydata().tolist() for line in axes[panel].get_lines()] for axes in (before, after)]
-        assert drawn[0] == drawn[1]
-        assert len(drawn[0]) >= 3
+        draws = [[line.get_xydata().tolist() for line in axes[panel].get_lines()] for axes in (before, after)]
+        assert draws[0] == draws[1]
+        assert len(draws[0]) >= 3
     assert before["evidence"].get_title(loc="left") == after["evidence"].get_title(loc="left")
 
 

@@ -63,13 +63,13 @@ def test_power_transform_matches_scikit_learn(share):
     model = ct.CoalescentClustering(standardize="power").fit(table)
     peer = PowerTransformer().fit(table)
     np.testing.assert_allclose(model._model.matrix, peer.transform(table), rtol=1e-9, atol=1e-9)
-    assert [own.exponent for own in model.encoding_.powers] == pytest.approx(peer.lambdas_)
-    assert [own["power"] for own in model.parameters_.values()] == pytest.approx(peer.lambdas_)
+    assert [power.exponent for power in model.encoding_.powers] == pytest.approx(peer.lambdas_)
+    assert [parameters["power"] for parameters in model.parameters_.values()] == pytest.approx(peer.lambdas_)
     new = np.nanmin(table, axis=0) + np.linspace(0, 1, 7)[:, None] * np.ptp(
         table.to_numpy()[table.notna().all(axis=1)], axis=0
     )
-    found = model._read_rows(pd.DataFrame(new, columns=table.columns)).matrix
-    np.testing.assert_allclose(found, peer.transform(pd.DataFrame(new, columns=table.columns)), rtol=1e-9, atol=1e-9)
+    actual = model._read_rows(pd.DataFrame(new, columns=table.columns)).matrix
+    np.testing.assert_allclose(actual, peer.transform(pd.DataFrame(new, columns=table.columns)), rtol=1e-9, atol=1e-9)
 
 
 def test_power_transform_reduces_tail():
@@ -82,9 +82,9 @@ def test_power_transform_reduces_tail():
 def test_power_transform_round_trip_and_slope(exponent):
     power = PowerTransform(exponent, 0.3, 2.0, -4.0, 5.0)
     values = np.array([-1e3, -30.0, -9.0, -2.0, -0.1, 0.3, 0.31, 1.0, 8.0, 20.0, 1e3])  # also beyond low and high
-    made = power.apply(values)
-    assert np.all(np.diff(made) > 0)
-    np.testing.assert_allclose(power.invert(made), values, rtol=1e-9)
+    created = power.apply(values)
+    assert np.all(np.diff(created) > 0)
+    np.testing.assert_allclose(power.invert(created), values, rtol=1e-9)
     step = 1e-6 * np.maximum(np.abs(values), 1.0)
     slopes = (power.apply(values + step) - power.apply(values - step)) / (2 * step)
     np.testing.assert_allclose(np.exp(power.log_slope(values)), slopes, rtol=1e-4)
@@ -110,9 +110,9 @@ def test_decoded_moments_match_lognormal():
     scale = ColumnScale(2.0, 0.5, PowerTransform(0.0, 0.0, 1.0, 0.1, 50.0))  # log(1 + x) is normal
     mean, sd = scale.decode_moments(np.array([1.0, 4.0]), np.array([0.8, 0.4]))
     logs = [2.5, 4.0], [0.4, 0.2]
-    own = lognorm(s=np.array(logs[1]), scale=np.exp(logs[0]))
-    np.testing.assert_allclose(mean, own.mean() - 1, rtol=1e-6)
-    np.testing.assert_allclose(sd, own.std(), rtol=1e-6)
+    distribution = lognorm(s=np.array(logs[1]), scale=np.exp(logs[0]))
+    np.testing.assert_allclose(mean, distribution.mean() - 1, rtol=1e-6)
+    np.testing.assert_allclose(sd, distribution.std(), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,9 @@ def test_power_transform_round_trip_of_any_column(values):
 @pytest.mark.parametrize("column", ["mass", "loss", "x"])
 def test_density_with_power_transform_integrates_to_one(clustering, holes, column):
     """By quadrature over the column's own units, in pieces that are even for the model and end where the density jumps."""
-    scale = {own.name: own.scale for own in encoded_columns(clustering.encoding_)}[column]
+    scale = {encoded_column.name: encoded_column.scale for encoded_column in encoded_columns(clustering.encoding_)}[
+        column
+    ]
     scores = clustering._model.predictor.ensemble.draws[-1].scores
     knots = np.concatenate([scores.marginals[list(holes.columns).index(column)].knots, np.linspace(-9, 9, 73)])
     ends = scale.decode(np.unique(knots[np.abs(knots) <= 9]))
@@ -197,16 +199,16 @@ def test_imputed_cells_are_in_table_units(imputer, holes):
     filled, cells = imputer.transform(holes), imputer.predictive(holes)
     for name in holes.columns:
         missing = holes[name].isna().to_numpy()
-        own = cells[name]
+        values = cells[name]
         np.testing.assert_array_equal(filled[name][~missing], holes[name][~missing])
-        np.testing.assert_allclose(filled[name], own.median)
-        low, high = own.interval(0.5)
-        assert np.all(low[missing] < own.median[missing])
-        assert np.all(own.median[missing] < high[missing])
-        np.testing.assert_array_equal(own.mean[~missing], holes[name][~missing])
+        np.testing.assert_allclose(filled[name], values.median)
+        low, high = values.interval(0.5)
+        assert np.all(low[missing] < values.median[missing])
+        assert np.all(values.median[missing] < high[missing])
+        np.testing.assert_array_equal(values.mean[~missing], holes[name][~missing])
         np.testing.assert_array_equal((low[~missing], high[~missing]), [holes[name][~missing]] * 2)
-        assert np.all(own.sd[missing] > 0)
-        assert np.all(own.sd[~missing] == 0)
+        assert np.all(values.sd[missing] > 0)
+        assert np.all(values.sd[~missing] == 0)
     missing = holes["mass"].isna()
     assert np.all(filled["mass"][missing] > -1)
     assert np.all(filled["mass"][missing] < 3 * holes["mass"].max())
@@ -229,8 +231,8 @@ def test_report_shows_values_in_table_units(clustering, holes):
     facts = report_facts(clustering._model)
     for column in facts.real:
         np.testing.assert_allclose(column.values, holes[column.name], rtol=1e-9)
-        seen = ~column.missing[facts.held_out.inspected]
-        assert np.isfinite(column.deviations(facts.held_out.inspected)[seen]).all()
+        observed = ~column.missing[facts.held_out.inspected]
+        assert np.isfinite(column.deviations(facts.held_out.inspected)[observed]).all()
     assert "mass" in page(facts)
 
 
@@ -239,10 +241,10 @@ def test_plots_show_values_in_table_units(clustering, holes):
     import matplotlib.pyplot as plt
 
     ax = ct.plot_density(clustering, "mass", "x", resolution=8)
-    seen = holes[["mass", "x"]].dropna().to_numpy()
-    assert ax.get_xlim()[0] < seen[:, 0].min() < seen[:, 0].max() < ax.get_xlim()[1]
+    observed = holes[["mass", "x"]].dropna().to_numpy()
+    assert ax.get_xlim()[0] < observed[:, 0].min() < observed[:, 0].max() < ax.get_xlim()[1]
     points = ax.collections[-1].get_offsets()
-    np.testing.assert_allclose(points[holes[["mass", "x"]].notna().all(axis=1)], seen, rtol=1e-9)
+    np.testing.assert_allclose(points[holes[["mass", "x"]].notna().all(axis=1)], observed, rtol=1e-9)
     plt.close(ax.figure)
 
 

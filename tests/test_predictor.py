@@ -152,7 +152,7 @@ class TestBruteForce:
         for k, each in enumerate(brute):
             expected = np.zeros(5)
             for leaf in range(5):
-                meets = np.array([common_height(below, own | {leaf}) for own in below])
+                meets = np.array([common_height(below, leaves_of_node | {leaf}) for leaves_of_node in below])
                 expected[leaf] = each.shares @ np.maximum(each.heights, meets[each.nodes])
             np.testing.assert_allclose(placed.nearest_height[k], expected[placed.nearest[k]], rtol=5e-3, atol=1e-3)
             assert sorted(placed.nearest[k].tolist()) == [0, 1, 2, 3, 4]
@@ -163,13 +163,16 @@ class TestBruteForce:
         """A place counts for the clusters of the leaves below it, in equal parts."""
         predictor, rows, brute = case
         labels = np.array([0, 0, 1, 2, 1])
-        found = predictor.cluster_shares(rows, labels)
-        parts = [np.bincount(labels[list(own)], minlength=3) / len(own) for own in reference.leaves_below(TREE)]
-        np.testing.assert_allclose(found, [each.branches @ np.array(parts) for each in brute], atol=2e-3)
+        predicted = predictor.cluster_shares(rows, labels)
+        parts = [
+            np.bincount(labels[list(leaves_of_node)], minlength=3) / len(leaves_of_node)
+            for leaves_of_node in reference.leaves_below(TREE)
+        ]
+        np.testing.assert_allclose(predicted, [each.branches @ np.array(parts) for each in brute], atol=2e-3)
 
 
 def common_height(below, leaves):
-    return min(h for h, own in zip(TREE.heights, below, strict=True) if own >= leaves)
+    return min(h for h, leaves_of_node in zip(TREE.heights, below, strict=True) if leaves_of_node >= leaves)
 
 
 @pytest.mark.parametrize("process", [ct.Brownian(1.3), ct.Brownian(1.3, 0.4), ct.OrnsteinUhlenbeck(0.7, 0.5, 2.0, 0.1)])
@@ -220,12 +223,14 @@ def test_predictor_of_sample_is_mixture(name):
     logs = [single(X, process, tree).log_density(rows) for tree in (TREE, OTHER)]
     np.testing.assert_allclose(both.log_density(rows), np.logaddexp(logs[0] + np.log(0.4), logs[1] + np.log(0.6)))
     cells = [single(X, process, tree).cells(rows) for tree in (TREE, OTHER)]
-    found = both.cells(rows)
+    predicted = both.cells(rows)
     shares = 0.4 * np.exp(logs[0] - both.log_density(rows))[:, None]
-    np.testing.assert_allclose(found.probability, shares * cells[0].probability + (1 - shares) * cells[1].probability)
-    np.testing.assert_allclose(found.mean, shares * cells[0].mean + (1 - shares) * cells[1].mean)
+    np.testing.assert_allclose(
+        predicted.probability, shares * cells[0].probability + (1 - shares) * cells[1].probability
+    )
+    np.testing.assert_allclose(predicted.mean, shares * cells[0].mean + (1 - shares) * cells[1].mean)
     squares = [each.sd**2 + each.mean**2 for each in cells]
-    np.testing.assert_allclose(found.sd**2 + found.mean**2, shares * squares[0] + (1 - shares) * squares[1])
+    np.testing.assert_allclose(predicted.sd**2 + predicted.mean**2, shares * squares[0] + (1 - shares) * squares[1])
 
 
 def test_placements_in_sample_are_joined_by_clade():
@@ -239,9 +244,9 @@ def test_placements_in_sample_are_joined_by_clade():
         brute = [BruteForce(tree, X, process, row) for tree in (TREE, OTHER)]
         share = 0.4 * np.exp(logs[0][k] - both.log_density(rows)[k])
         expected = share * brute[0].branches
-        for node, own in enumerate(reference.leaves_below(OTHER)):
-            if own in below:
-                expected[below.index(own)] += (1 - share) * brute[1].branches[node]
+        for node, leaves_of_node in enumerate(reference.leaves_below(OTHER)):
+            if leaves_of_node in below:
+                expected[below.index(leaves_of_node)] += (1 - share) * brute[1].branches[node]
         assert placed.node[k] == expected.argmax()
         assert placed.probability[k] == pytest.approx(expected.max(), abs=2e-3)
         mean = share * brute[0].mean_height + (1 - share) * brute[1].mean_height
@@ -264,7 +269,10 @@ def test_empty_row_attaches_by_prior(name):
     assert placed.height[0] == pytest.approx(np.exp(at.log_masses) @ at.heights, rel=2e-3)
     parts = [predictor.cluster_shares(empty, np.arange(5) == leaf)[0, 1] for leaf in range(5)]
     below = reference.leaves_below(TREE)
-    expected = [sum(prior[k] / len(own) for k, own in enumerate(below) if leaf in own) for leaf in range(5)]
+    expected = [
+        sum(prior[k] / len(leaves_of_node) for k, leaves_of_node in enumerate(below) if leaf in leaves_of_node)
+        for leaf in range(5)
+    ]
     np.testing.assert_allclose(parts, expected, atol=1e-9)
 
 
@@ -272,9 +280,11 @@ def test_empty_column_is_ignored():
     X = np.column_stack([REAL[:, 0], np.full(5, nan)])
     rows = np.array([[0.3, 7.0], [0.3, nan]])
     alone = single(REAL[:, :1], ct.Brownian(1.0, 0.1))
-    found = single(X, ct.Brownian(1.0, 0.1)).log_density(rows)
-    np.testing.assert_allclose(found, alone.log_density(rows[:, :1]), atol=2e-3)  # other points stand for the places
-    assert found[0] == pytest.approx(found[1], abs=1e-12)
+    predicted = single(X, ct.Brownian(1.0, 0.1)).log_density(rows)
+    np.testing.assert_allclose(
+        predicted, alone.log_density(rows[:, :1]), atol=2e-3
+    )  # other points stand for the places
+    assert predicted[0] == pytest.approx(predicted[1], abs=1e-12)
 
 
 def test_predictor_of_one_leaf():
@@ -284,9 +294,9 @@ def test_predictor_of_one_leaf():
     rows = np.array([[1.0], [2.5], [-4.0]])
     h = np.linspace(0, 40, 400_001)
     s = 2 * h + 1.0
-    for row, found in zip(rows[:, 0], predictor.log_density(rows), strict=True):
+    for row, value in zip(rows[:, 0], predictor.log_density(rows), strict=True):
         density = np.exp(-h - (row - 1.0) ** 2 / (2 * s)) / np.sqrt(2 * np.pi * s)
-        assert found == pytest.approx(np.log(np.trapezoid(density, h)), abs=1.5e-3)
+        assert value == pytest.approx(np.log(np.trapezoid(density, h)), abs=1.5e-3)
     assert predictor.place(rows, alone, 3).node.tolist() == [0, 0, 0]
     assert predictor.training_cells(np.array([0])).sd[0, 0] > 0
 
@@ -295,9 +305,9 @@ def test_densities_of_extreme_rows_are_finite():
     for process in (ct.Brownian(), ct.Brownian(1.0, 0.1), ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, 0.1)):
         predictor = single(REAL, process)
         rows = np.array([[1e8, 0.0], [1e150, -1e150], [0.0, 0.0]])
-        found = predictor.log_density(rows)
-        assert np.all(np.isfinite(found))
-        assert found[1] < found[0] < found[2]
+        predicted = predictor.log_density(rows)
+        assert np.all(np.isfinite(predicted))
+        assert predicted[1] < predicted[0] < predicted[2]
         assert np.all(np.isfinite(predictor.place(rows, TREE, 1).height))
 
 
@@ -332,8 +342,8 @@ def test_predictor_is_independent_of_threads(many):
     one, two = (single(X, MIXED, tree, n_jobs) for n_jobs in (1, 2))
     for a, b in zip(answers(one, rows, tree), answers(two, rows, tree), strict=True):
         np.testing.assert_array_equal(a, b)
-    drawn = [each.draw(rows, 3, np.random.default_rng(0)) for each in (one, two)]
-    np.testing.assert_array_equal(*drawn)
+    draws = [each.draw(rows, 3, np.random.default_rng(0)) for each in (one, two)]
+    np.testing.assert_array_equal(*draws)
 
 
 def test_result_of_row_is_independent_of_other_rows(many):
@@ -387,22 +397,22 @@ def test_predictor_needs_little_memory_for_many_rows():
 # -- rows of the fit -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "asked"), [("stationary, holes", [1, 4]), ("mixed", [1, 3])])
-def test_training_cells_on_one_tree_match_brute_force(name, asked):
+@pytest.mark.parametrize(("name", "rows"), [("stationary, holes", [1, 4]), ("mixed", [1, 3])])
+def test_training_cells_on_one_tree_match_brute_force(name, rows):
     """Each row with holes is taken off the tree and placed anew, over all places by their posterior."""
     X, process, _ = CASES[name]
     predictor = single(X, process)
-    found = predictor.training_cells(np.array(asked))
-    for k, row in enumerate(asked):
+    predicted = predictor.training_cells(np.array(rows))
+    for k, row in enumerate(rows):
         tree, rest = without_leaves(TREE, [row]), np.delete(X, row, axis=0)
         brute = BruteForce(tree, rest, process, X[row])
         at = list(ct.Beliefs(tree, rest, process).new_leaves(brute.nodes, brute.heights))
         mean = brute.shares @ np.concatenate([block.mean for block in at])
         squares = brute.shares @ np.concatenate([block.mean**2 + block.sd**2 for block in at])
-        np.testing.assert_allclose(found.mean[k], mean, atol=2e-3)
-        np.testing.assert_allclose(found.sd[k], np.sqrt(squares - mean**2), rtol=5e-3)
+        np.testing.assert_allclose(predicted.mean[k], mean, atol=2e-3)
+        np.testing.assert_allclose(predicted.sd[k], np.sqrt(squares - mean**2), rtol=5e-3)
         np.testing.assert_allclose(
-            found.probability[k], brute.shares @ np.concatenate([block.probability for block in at]), atol=2e-3
+            predicted.probability[k], brute.shares @ np.concatenate([block.probability for block in at]), atol=2e-3
         )
 
 
@@ -425,10 +435,10 @@ def test_training_rows_are_left_out_in_groups(many):
     groups = predictor._split_incomplete_rows(7)
     assert sorted(np.concatenate(groups).tolist()) == rows.tolist()
     assert [len(group) for group in groups] == [len(part) for part in np.array_split(rows, 7)]
-    found = predictor.training_cells(rows)
+    predicted = predictor.training_cells(rows)
     for group in predictor._split_incomplete_rows(predictor_module.N_FOLDS)[:2]:
         held_out = Predictor.from_trees([without_leaves(tree, group)], np.ones(1), np.delete(X, group, axis=0), MIXED)
-        np.testing.assert_allclose(found.mean[np.isin(rows, group)], held_out.cells(X[group]).mean)
+        np.testing.assert_allclose(predicted.mean[np.isin(rows, group)], held_out.cells(X[group]).mean)
 
 
 @pytest.mark.parametrize("name", ["brownian, noise, holes", "categorical", "mixed"])
@@ -436,13 +446,13 @@ def test_training_cells_of_sample_are_mixture(name):
     """Over several trees: the mixture of what each says by itself, for their weights know of the rows already."""
     X, process, _ = CASES[name]
     rows = np.array([4, 1, 3])
-    found = Predictor.from_trees([TREE, OTHER], np.array([1.0, 3.0]), X, process).training_cells(rows)
+    predicted = Predictor.from_trees([TREE, OTHER], np.array([1.0, 3.0]), X, process).training_cells(rows)
     parts = [single(X, process, tree).training_cells(rows) for tree in (TREE, OTHER)]
     mean = 0.25 * parts[0].mean + 0.75 * parts[1].mean
     squares = 0.25 * (parts[0].sd ** 2 + parts[0].mean ** 2) + 0.75 * (parts[1].sd ** 2 + parts[1].mean ** 2)
-    np.testing.assert_allclose(found.mean, mean)
-    np.testing.assert_allclose(found.sd, np.sqrt(squares - mean**2), rtol=1e-7)
-    np.testing.assert_allclose(found.probability, 0.25 * parts[0].probability + 0.75 * parts[1].probability)
+    np.testing.assert_allclose(predicted.mean, mean)
+    np.testing.assert_allclose(predicted.sd, np.sqrt(squares - mean**2), rtol=1e-7)
+    np.testing.assert_allclose(predicted.probability, 0.25 * parts[0].probability + 0.75 * parts[1].probability)
 
 
 def test_correlated_training_rows_use_fewer_draws(monkeypatch):

@@ -26,9 +26,9 @@ def covariance(model):
 def brute_force_log_likelihood(model, X):
     total, C = 0.0, covariance(model)
     for x in X:
-        seen = ~np.isnan(x)
-        if seen.any():
-            total += multivariate_normal(model.mean_[seen], C[np.ix_(seen, seen)]).logpdf(x[seen])
+        observed = ~np.isnan(x)
+        if observed.any():
+            total += multivariate_normal(model.mean_[observed], C[np.ix_(observed, observed)]).logpdf(x[observed])
     return total
 
 
@@ -60,10 +60,12 @@ def test_ppca_fills_conditional_expectations():
     model = ProbabilisticPCA(2).fit(X)
     C, filled = covariance(model), model.filled()
     for x, y in zip(X, filled, strict=True):
-        seen = ~np.isnan(x)
-        np.testing.assert_array_equal(y[seen], x[seen])
-        weights = np.linalg.solve(C[np.ix_(seen, seen)], (x - model.mean_)[seen])
-        np.testing.assert_allclose(y[~seen], model.mean_[~seen] + C[np.ix_(~seen, seen)] @ weights, atol=1e-9)
+        observed = ~np.isnan(x)
+        np.testing.assert_array_equal(y[observed], x[observed])
+        weights = np.linalg.solve(C[np.ix_(observed, observed)], (x - model.mean_)[observed])
+        np.testing.assert_allclose(
+            y[~observed], model.mean_[~observed] + C[np.ix_(~observed, observed)] @ weights, atol=1e-9
+        )
 
 
 def test_ppca_recovers_hidden_cells_of_plane():
@@ -108,9 +110,9 @@ def test_more_components_fit_no_worse():
     """One component less than columns make for any covariance, so that a Gaussian without bounds is as good."""
     rng = np.random.default_rng(8)
     X = with_holes(rng, low_rank(rng, 150, 5, 2), 0.2)
-    found = [ProbabilisticPCA(q).fit(X).log_likelihoods_[-1] for q in (2, 4, 5, 50)]
-    assert found[0] < found[1] + 0.1
-    assert found[1] == found[2] == found[3]
+    values = [ProbabilisticPCA(q).fit(X).log_likelihoods_[-1] for q in (2, 4, 5, 50)]
+    assert values[0] < values[1] + 0.1
+    assert values[1] == values[2] == values[3]
 
 
 def test_ppca_warns_without_convergence():
@@ -132,15 +134,15 @@ def test_overflowing_units_are_rejected(unit):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"max_rounds": 2.5}, "max_rounds is 2.5"),
         ({"max_rounds": -1}, "max_rounds is -1"),
         ({"tolerance": np.nan}, "tolerance is nan"),
     ],
 )
-def test_invalid_ppca_options_are_rejected(options, said):
-    with pytest.raises(InputError, match=said):
+def test_invalid_ppca_options_are_rejected(options, message):
+    with pytest.raises(InputError, match=message):
         ProbabilisticPCA(1, **options)
 
 

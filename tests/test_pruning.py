@@ -52,10 +52,10 @@ def common_height(tree, a, b):
 @given(trees(least=2), st.data())
 def test_without_leaves_keeps_heights_of_other_pairs(tree, data):
     gone = data.draw(st.sets(st.integers(0, tree.n_leaves - 1), max_size=tree.n_leaves - 1))
-    kept = [leaf for leaf in range(tree.n_leaves) if leaf not in gone]
+    remaining = [leaf for leaf in range(tree.n_leaves) if leaf not in gone]
     pruned = without_leaves(tree, gone)
-    assert pruned.leaf_names == tuple(tree.leaf_names[leaf] for leaf in kept)
-    expected = reference.common_heights(tree)[np.ix_(kept, kept)]
+    assert pruned.leaf_names == tuple(tree.leaf_names[leaf] for leaf in remaining)
+    expected = reference.common_heights(tree)[np.ix_(remaining, remaining)]
     np.testing.assert_array_equal(reference.common_heights(pruned), expected)
 
 
@@ -98,11 +98,11 @@ def test_with_leaves_merges_at_given_points(case):
     others = [leaf for leaf in range(n) if leaf not in positions]
     node_of[others] = range(tree.n_leaves)
     node_of[positions], height_of[positions] = nodes, heights
-    found = reference.common_heights(grown)
+    actual = reference.common_heights(grown)
     for i in range(n):
         for j in range(i):
             expected = max(height_of[i], height_of[j], common_height(tree, node_of[i], node_of[j]))
-            assert found[i, j] == expected, (i, j)
+            assert actual[i, j] == expected, (i, j)
 
 
 @given(grafts())

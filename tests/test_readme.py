@@ -70,11 +70,11 @@ def test_readme_shell_commands_run(command, folder, monkeypatch, capsys):
 @pytest.fixture(scope="module")
 def names(folder):
     """What the first block of code defines, and what the reader is to bring along."""
-    own = {}
+    namespace = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        exec(PYTHON[0], own)
-    return own
+        exec(PYTHON[0], namespace)
+    return namespace
 
 
 def samples_trees(block):
@@ -87,19 +87,19 @@ def test_readme_python_code_runs(block, names, folder, monkeypatch, request):
     if "ct.datasets" in block:
         request.getfixturevalue("published_data")
     monkeypatch.chdir(folder)
-    own = dict(names)
-    exec(block, own)
+    namespace = dict(names)
+    exec(block, namespace)
     stored = [
         node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     ]
-    assert all(own[node.id] is not None for node in stored)
+    assert all(namespace[node.id] is not None for node in stored)
 
 
 def test_readme_shell_and_python_agree(names, folder):
     """The first command and the first block are about the same table."""
-    found = ct.load_model(folder / "results" / "model.coaltree")
-    assert names["model"].labels_.tolist() == found.labels_.tolist()
-    assert ct.robinson_foulds(names["model"].tree_, found.tree_) == 0
+    actual = ct.load_model(folder / "results" / "model.coaltree")
+    assert names["model"].labels_.tolist() == actual.labels_.tolist()
+    assert ct.robinson_foulds(names["model"].tree_, actual.tree_) == 0
 
 
 @pytest.mark.parametrize("script", BENCHMARKS)

@@ -83,13 +83,13 @@ def test_refined_tree_is_local_maximum(seed):
 
 def test_refine_improves_greedy_tree_reproducibly():
     X = table(60)
-    found = ct.greedy(X, PROCESS)
+    result = ct.greedy(X, PROCESS)
     passes = []
-    better = ct.refine(found.tree, X, PROCESS, progress=lambda moved, log_joint: passes.append(log_joint))
-    assert better.log_joint > found.log_joint + 1
+    better = ct.refine(result.tree, X, PROCESS, progress=lambda moved, log_joint: passes.append(log_joint))
+    assert better.log_joint > result.log_joint + 1
     assert passes == sorted(passes)
     assert passes[-1] == pytest.approx(better.log_joint)
-    assert ct.refine(found.tree, X, PROCESS).tree == better.tree
+    assert ct.refine(result.tree, X, PROCESS).tree == better.tree
     again = ct.refine(better.tree, X, PROCESS)
     assert again.log_joint == pytest.approx(better.log_joint, abs=1e-4)
 
@@ -104,9 +104,9 @@ def test_refine_keeps_optimal_tree():
 
 def test_refine_of_equal_rows():
     X = np.repeat(table(4), 5, axis=0)
-    found = ct.greedy(X, PROCESS)
-    better = ct.refine(found.tree, X, PROCESS)
-    assert better.log_joint >= found.log_joint
+    result = ct.greedy(X, PROCESS)
+    better = ct.refine(result.tree, X, PROCESS)
+    assert better.log_joint >= result.log_joint
     assert np.all(np.diff(better.tree.merge_heights) >= 0)
 
 

@@ -222,12 +222,12 @@ def test_names_are_shown_as_text(opened):
     assert "<i>years</i>" in columns
 
 
-@pytest.mark.parametrize("wanted", ["row 20", "ROW 20", HOSTILE[1]])
-def test_search_finds_row(opened, wanted):
+@pytest.mark.parametrize("query", ["row 20", "ROW 20", HOSTILE[1]])
+def test_search_finds_row(opened, query):
     page = opened()
-    page.fill("#leaf", wanted)
+    page.fill("#leaf", query)
     page.press("#leaf", "Enter")
-    wait_for_status(page, wanted)
+    wait_for_status(page, query)
     wait_until(page, "document.getElementById('picture').layout.shapes.length === 1")
     wait_until(
         page,
@@ -305,8 +305,8 @@ def test_tab_key_visits_controls_in_order(opened):
         reached.append(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline != "none" or reached[-1] == "BODY"
-    wanted = ["theme", "leaf", "fold", "unfold", "closer", "farther", "reset", "picture"]
-    assert [name for name in reached if name in wanted] == wanted
+    expected = ["theme", "leaf", "fold", "unfold", "closer", "farther", "reset", "picture"]
+    assert [name for name in reached if name in expected] == expected
 
 
 def test_hover_shows_merge(opened):
@@ -400,7 +400,7 @@ def test_many_leaves_are_collapsed_and_expandable(opened):
     places = page.evaluate("document.getElementById('picture').layout.yaxis.tickvals")
     assert marked == [pytest.approx(places[bold])]
     members = page.evaluate("JSON.parse(document.getElementById('data').textContent).members")
-    sizes = [len(own) for own in members if "1234" in own]
+    sizes = [len(member) for member in members if "1234" in member]
     assert f"clade of {sizes[0]:,} leaves" in page.inner_text("#status")
 
 
@@ -434,8 +434,8 @@ def test_mode_bar_does_not_cover_column_names(opened):
 
 def test_categories_have_one_colour_across_columns(opened):
     page = opened("shared.html")
-    shown = page.evaluate("[...document.querySelectorAll('#legend .key')].map(k => k.innerText.split(/\\n/))")
-    assert ["flies, swims", "no", "yes"] in shown
+    displayed = page.evaluate("[...document.querySelectorAll('#legend .key')].map(k => k.innerText.split(/\\n/))")
+    assert ["flies, swims", "no", "yes"] in displayed
     z = page.evaluate("document.getElementById('picture').data.find(t => t.meta === 'categorical').z")
     columns = page.evaluate("document.getElementById('picture').layout.xaxis3.ticktext")
     names = page.evaluate("document.getElementById('picture').layout.yaxis.ticktext")
@@ -446,13 +446,13 @@ def test_categories_have_one_colour_across_columns(opened):
             if value is not None and value == value:
                 shades.setdefault(value, set()).add(cells[columns.index(column)])
     assert shades.keys() == {"yes", "no", "often"}
-    assert all(len(own) == 1 for own in shades.values())
+    assert all(len(value) == 1 for value in shades.values())
     assert len(set.union(*shades.values())) == 3
 
 
 def test_support_is_drawn_at_branches(opened):
     page = opened("sampled.html")
-    found = page.evaluate(
+    actual = page.evaluate(
         """(() => { const t = document.getElementById('picture').data.find(t => t.meta === 'support');
             return t.x.map((x, k) => [x, t.text[k].trim()]); })()"""
     )
@@ -462,13 +462,13 @@ def test_support_is_drawn_at_branches(opened):
         for h, s in zip(data["heights"], data["support"], strict=True)
         if s
     }
-    assert len(found) > 3
-    assert all((round(x, 4), text) in known for x, text in found)
+    assert len(actual) > 3
+    assert all((round(x, 4), text) in known for x, text in actual)
     boxes = page.evaluate(
         "[...document.querySelectorAll('#picture .textpoint')].map(t => { const b = t.getBoundingClientRect(); "
         "return [b.left, b.right, b.top, b.bottom]; })"
     )
-    assert len(boxes) == len(found)
+    assert len(boxes) == len(actual)
     for k, (left, right, top, bottom) in enumerate(boxes):
         for other in boxes[:k]:
             assert right <= other[0] + 1 or left >= other[1] - 1 or bottom <= other[2] + 4 or top >= other[3] - 4

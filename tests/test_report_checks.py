@@ -56,29 +56,31 @@ def facts(model):
 
 def test_rows_are_held_out_one_at_a_time(model):
     X, process = model._model.predictor.X, model.process_
-    found = leave_out(model.tree_, Predictor.from_trees([model.tree_], np.ones(1), X, process), 3)
-    assert (found.rows_at_once, found.cells_at_once) == (1, 1)
-    assert found.rows.tolist() == found.inspected.tolist() == list(range(len(X)))
-    assert found.evenly.all()
+    actual = leave_out(model.tree_, Predictor.from_trees([model.tree_], np.ones(1), X, process), 3)
+    assert (actual.rows_at_once, actual.cells_at_once) == (1, 1)
+    assert actual.rows.tolist() == actual.inspected.tolist() == list(range(len(X)))
+    assert actual.evenly.all()
     shares = [pd.Series(X[:, j]).value_counts(normalize=True).to_numpy() for j in (3, 4)]
     usual = [-0.5 * np.log(2 * np.pi * np.e * np.nanvar(X[:, j])) for j in range(3)]
-    usual += [float(np.sum(own * np.log(own))) for own in shares]
+    usual += [float(np.sum(share * np.log(share))) for share in shares]
     for row in (0, 7, 35):
         rest = Predictor.from_trees(
             [without_leaves(model.tree_, [row])], np.ones(1), np.delete(X, row, axis=0), process
         )
         density = rest.log_density(X[[row]])[0]
-        assert found.scores[row] == pytest.approx(density - np.sum(np.array(usual)[~np.isnan(X[row])]), rel=1e-9)
+        assert actual.scores[row] == pytest.approx(density - np.sum(np.array(usual)[~np.isnan(X[row])]), rel=1e-9)
         for column in range(X.shape[1]):
             hidden = X[[row]].copy()
             hidden[0, column] = np.nan
             cells = rest.cells(hidden)
             if column < 3:
-                assert found.cells.mean[row, column] == pytest.approx(cells.mean[0, column], rel=1e-9)
-                assert found.cells.sd[row, column] == pytest.approx(cells.sd[0, column], rel=1e-9)
+                assert actual.cells.mean[row, column] == pytest.approx(cells.mean[0, column], rel=1e-9)
+                assert actual.cells.sd[row, column] == pytest.approx(cells.sd[0, column], rel=1e-9)
             else:
-                own = slice(*cells.start[column - 3 : column - 1])
-                assert found.cells.probability[row, own] == pytest.approx(cells.probability[0, own], rel=1e-9)
+                selected = slice(*cells.start[column - 3 : column - 1])
+                assert actual.cells.probability[row, selected] == pytest.approx(
+                    cells.probability[0, selected], rel=1e-9
+                )
 
 
 def test_odd_row_and_odd_cell_are_reported(frame, monkeypatch):
@@ -119,16 +121,16 @@ def test_cell_tails_are_tail_probabilities(facts):
     for cell in cells:
         column = by_name[cell.column]
         if cell.column in ("cover", "flies"):
-            own = column.expected[cell.row]
-            tail = own[own <= own[column.codes[cell.row]] + 1e-12].sum()
+            values = column.expected[cell.row]
+            tail = values[values <= values[column.codes[cell.row]] + 1e-12].sum()
         else:
             tail = 2 * norm.sf(abs(column.values[cell.row] - column.expected[cell.row]) / column.expected_sd[cell.row])
         assert cell.log_tail == pytest.approx(math.log(tail), abs=1e-6)
 
 
 def test_search_verdict(facts):
-    found = verdict(facts, "searched")
-    assert (found.state, "Every pair" in found.answer) == ("good", True)
+    actual = verdict(facts, "searched")
+    assert (actual.state, "Every pair" in actual.answer) == ("good", True)
     near = verdict(replace(facts, search="neighbors", neighbor_recall=0.97), "searched")
     assert near.state == "good"
     assert "97 %" in near.answer
@@ -157,10 +159,10 @@ def test_held_out_rows_are_described(facts):
         evenly=np.arange(10) < 8,
         hidden_at_once=3,
     )
-    told = describe_held_out(replace(facts, held_out=some))
-    assert re.findall(r"\d+", told) == ["30", "36", "5", "8", "3"]
-    assert "evenly" in told
-    assert "oddest" in told
+    text = describe_held_out(replace(facts, held_out=some))
+    assert re.findall(r"\d+", text) == ["30", "36", "5", "8", "3"]
+    assert "evenly" in text
+    assert "oddest" in text
 
 
 def test_chance_alone_makes_few_outliers():
@@ -187,13 +189,13 @@ def test_outlier_count_includes_rows_not_shown(facts):
     rows = np.arange(100)
     column = RealFacts("x", np.zeros(100), *np.zeros((4, 0)))
     held_out_facts = HeldOutFacts(rows, scores, 1, rows[:0], np.zeros(0, dtype=bool), 0)
-    found = odd_rows([column], held_out_facts)
-    assert (found.n_outliers, len(found.rows)) == (0, 5)  # three in ten are no exception
+    actual = odd_rows([column], held_out_facts)
+    assert (actual.n_outliers, len(actual.rows)) == (0, 5)  # three in ten are no exception
     scores[20:] = np.linspace(-1, 1, 80)
     scores[:20] = -500.0
     scores[20:23] = -400.0
-    found = odd_rows([column], held_out_facts)
-    assert (found.n_outliers, len(found.rows)) == (23, 20)
+    actual = odd_rows([column], held_out_facts)
+    assert (actual.n_outliers, len(actual.rows)) == (23, 20)
 
 
 @pytest.mark.parametrize(
@@ -209,19 +211,21 @@ def test_outlier_count_includes_rows_not_shown(facts):
     ],
 )
 def test_cell_verdict_agrees_with_list(facts, tails, n_cells, state):
-    shown = [OddCell(0, "mass", "1", "2", math.log(tail)) for tail in tails]
-    cells = OddCells(shown, len(shown), n_cells)
-    found = next(own for own in verdicts(facts, OddRows([], 0, 6.0), cells) if "cells" in own.question)
-    assert found.state == state
-    assert f"Of {n_cells:,} observed cells, " in found.answer
-    assert ("The oddest is beyond" in found.answer) == (1e-7 in tails)
+    displayed = [OddCell(0, "mass", "1", "2", math.log(tail)) for tail in tails]
+    cells = OddCells(displayed, len(displayed), n_cells)
+    actual = next(
+        candidate for candidate in verdicts(facts, OddRows([], 0, 6.0), cells) if "cells" in candidate.question
+    )
+    assert actual.state == state
+    assert f"Of {n_cells:,} observed cells, " in actual.answer
+    assert ("The oddest is beyond" in actual.answer) == (1e-7 in tails)
 
 
 def test_row_verdict_states_number_of_rows(facts):
-    found = verdict(facts, "outliers")
+    actual = verdict(facts, "outliers")
     n_outliers = odd_rows(facts.columns, facts.held_out).n_outliers
-    assert (found.state == "good") == (n_outliers == 0)
-    assert "the 36 rows" in found.answer
+    assert (actual.state == "good") == (n_outliers == 0)
+    assert "the 36 rows" in actual.answer
     part = replace(facts.held_out, rows=facts.held_out.rows[:20], scores=facts.held_out.scores[:20])
     assert "20 rows, chosen evenly from all 36," in verdict(replace(facts, held_out=part), "outliers").answer
 
@@ -237,19 +241,19 @@ def test_all_rows_of_large_table_are_checked():
     rows = odd_rows(facts.columns, facts.held_out)
     assert rows.rows[0].row == 777
     assert {cell.column for cell in rows.rows[0].cells} == {"x0", "x1", "x2"}
-    assert {own.row for own in rows.rows} <= set(facts.held_out.inspected.tolist())
+    assert {row.row for row in rows.rows} <= set(facts.held_out.inspected.tolist())
     assert f"Of {20 * facts.held_out.evenly.sum():,} observed cells of " in verdict(facts, "cells").answer
 
 
 def test_zero_height_verdict(facts):
-    assert not [own for own in verdicts(facts, *odd(facts)) if "fine" in own.question]
+    assert not [candidate for candidate in verdicts(facts, *odd(facts)) if "fine" in candidate.question]
     heights = np.concatenate([np.zeros(36 + 30), np.arange(1.0, 6.0)])
     flat = ct.Tree([[0, 1], *([36 + k, k + 2] for k in range(34))], heights)
-    found = verdict(replace(facts, tree=flat), "fine")
-    assert found.state == "plain"
-    assert found.answer.startswith("30 of 35 merges are at height 0")
-    assert "noise=0.001" in found.answer
-    assert 'inference="smc"' in found.answer
+    actual = verdict(replace(facts, tree=flat), "fine")
+    assert actual.state == "plain"
+    assert actual.answer.startswith("30 of 35 merges are at height 0")
+    assert "noise=0.001" in actual.answer
+    assert 'inference="smc"' in actual.answer
 
 
 # -- a sample of trees -------------------------------------------------------------------------------
@@ -268,22 +272,22 @@ def test_support_view_matches_sample(sampled):
     assert sum(count for _, count, _ in view.bins) == len(support)
     weak = np.flatnonzero(support < 0.5)
     assert len(view.weak) + view.n_more == len(weak)
-    shown = Page(page(facts))
-    assert "the share of the sampled trees that have a clade" in shown.text
+    document = Page(page(facts))
+    assert "the share of the sampled trees that have a clade" in document.text
     weakest = np.argmin(support)
     names = [sampled.tree_.leaf_names[leaf] for leaf in np.sort(sampled.tree_.leaves_below(12 + weakest))]
     assert all(name in view.weak[0] for name in names[:4])
-    shares = shown.data["support"]
+    shares = document.data["support"]
     assert shares[:12] == [None] * 12
     assert shares[12:-1] == pytest.approx(support.tolist(), abs=1e-3)
 
 
 def test_sample_verdict(sampled, tmp_path):
     facts = report_facts(sampled._model)
-    told = verdict(facts, "sampler")
+    text = verdict(facts, "sampler")
     assert facts.sample.effective_size == pytest.approx(sampled.sample_.effective_size)
-    assert f"worth {sampled.sample_.effective_size:.1f} trees" in told.answer
-    assert told.state == ("look" if any("collapsed" in remark for remark in sampled.remarks_) else "good")
+    assert f"worth {sampled.sample_.effective_size:.1f} trees" in text.answer
+    assert text.state == ("look" if any("collapsed" in remark for remark in sampled.remarks_) else "good")
     collapsed = replace(facts, sample=replace(facts.sample, effective_size=1.2))
     assert verdict(collapsed, "sampler").state == "look"
     assert verdict(collapsed, "sampler").answer.startswith("Yes: ")

@@ -28,12 +28,12 @@ def shares_by_definition(sample):
 
 def weighted_heights(sample, clade):
     """Heights of a clade in the trees that have it, and their weights."""
-    found = [
+    values = [
         (heights_of_clades(tree)[clade], weight)
         for tree, weight in zip(sample.trees, sample.weights, strict=True)
         if clade in heights_of_clades(tree) and weight > 0
     ]
-    return np.array(found).T
+    return np.array(values).T
 
 
 def supported_clades(summary):
@@ -168,16 +168,16 @@ def test_invalid_sample_queries_are_rejected():
 @given(st.integers(1, 9), st.integers(1, 12), seeds)
 def test_clade_probabilities_match_shares(n, n_trees, seed):
     sample = related_sample(n, n_trees, seed)
-    found = sample.clade_probabilities()
-    wanted = shares_by_definition(sample)
-    assert found.keys() == wanted.keys()
-    for clade, share in found.items():
-        assert share == pytest.approx(wanted[clade], rel=1e-12)
+    actual = sample.clade_probabilities()
+    expected = shares_by_definition(sample)
+    assert actual.keys() == expected.keys()
+    for clade, share in actual.items():
+        assert share == pytest.approx(expected[clade], rel=1e-12)
         in_all = all(clade in heights_of_clades(tree) for tree in sample.trees)
         assert (share == 1.0) == in_all
-    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert list(actual.values()) == sorted(actual.values(), reverse=True)
     if n > 1:
-        assert next(iter(found)) == frozenset(NAMES[:n])
+        assert next(iter(actual)) == frozenset(NAMES[:n])
 
 
 def test_zero_weight_trees_are_ignored():
@@ -193,8 +193,8 @@ def test_zero_weight_trees_are_ignored():
 def test_distances_match_pairs(n, n_trees, seed):
     sample = related_sample(n, n_trees, seed)
     for normalized in (False, True):
-        wanted = [[robinson_foulds(a, b, normalized=normalized) for a in sample.trees] for b in sample.trees]
-        np.testing.assert_allclose(sample.distances(normalized=normalized), wanted, atol=1e-12)
+        expected = [[robinson_foulds(a, b, normalized=normalized) for a in sample.trees] for b in sample.trees]
+        np.testing.assert_allclose(sample.distances(normalized=normalized), expected, atol=1e-12)
 
 
 # -- consensus ---------------------------------------------------------------------------------
@@ -207,32 +207,34 @@ def test_consensus_matches_dendropy(n, n_trees, seed, threshold):
     other = in_dendropy(sample.trees, sample.weights).consensus(min_freq=threshold + 1e-6)
     tree = sample.consensus(threshold)
     shares = shares_by_definition(sample)
-    wanted = {clade for clade, share in shares.items() if share > threshold + 1e-9}
-    found = supported_clades(tree)
-    assert set(found) == wanted
-    assert {clade_of(node) for node in other.internal_nodes()} == wanted
-    for clade, share in found.items():
+    expected = {clade for clade, share in shares.items() if share > threshold + 1e-9}
+    actual = supported_clades(tree)
+    assert set(actual) == expected
+    assert {clade_of(node) for node in other.internal_nodes()} == expected
+    for clade, share in actual.items():
         assert share == pytest.approx(shares[clade], rel=1e-12)
     read = dendropy.Tree.get(data=tree.to_newick(), schema="newick")
-    assert {clade_of(node) for node in read.internal_nodes()} == wanted
+    assert {clade_of(node) for node in read.internal_nodes()} == expected
 
 
 @given(st.integers(2, 9), st.integers(1, 15), seeds, st.sampled_from(["mean", "median"]))
 def test_consensus_heights_are_clade_heights(n, n_trees, seed, heights):
     sample = related_sample(n, n_trees, seed)
     for tree in (sample.consensus(heights=heights), sample.mcc(heights)):
-        wanted = {}
+        expected = {}
         supported = supported_clades(tree)
         for clade in sorted(supported, key=len):
             values, weights = weighted_heights(sample, clade)
             # Weights are multiples of one number, so a weighted median is the median of repeated values.
             counts = np.round(weights / np.min(sample.weights) * 60).astype(int)
-            own = np.average(values, weights=weights) if heights == "mean" else np.median(np.repeat(values, counts))
-            wanted[clade] = max([own, *(height for inner, height in wanted.items() if inner < clade)])
-        own = heights_of_clades(tree)
-        for clade, height in own.items():
+            summary_heights = (
+                np.average(values, weights=weights) if heights == "mean" else np.median(np.repeat(values, counts))
+            )
+            expected[clade] = max([summary_heights, *(height for inner, height in expected.items() if inner < clade)])
+        summary_heights = heights_of_clades(tree)
+        for clade, height in summary_heights.items():
             above = min((other for other in supported if clade <= other), key=len)
-            assert height == pytest.approx(wanted[above], rel=1e-9)
+            assert height == pytest.approx(expected[above], rel=1e-9)
 
 
 def test_consensus_parents_are_not_below_children():
@@ -263,15 +265,15 @@ def test_mcc_matches_dendropy_and_definition(n, n_trees, seed):
     shares = shares_by_definition(sample)
     scores = [sum(np.log(shares[clade]) for clade in heights_of_clades(tree)) for tree in sample.trees]
     best = next(k for k, score in enumerate(scores) if score > max(scores) - 1e-9)
-    kept = sample.mcc("keep")
-    assert ct.Tree(kept.children, kept.heights, kept.leaf_names) == sample.trees[best]
-    for clade, share in supported_clades(kept).items():
+    remaining = sample.mcc("keep")
+    assert ct.Tree(remaining.children, remaining.heights, remaining.leaf_names) == sample.trees[best]
+    for clade, share in supported_clades(remaining).items():
         assert share == pytest.approx(shares[clade])
     # dendropy leaves out clades of all leaves but one, so another leaf is put outside.
     outside = [ct.Tree.from_newick(f"({tree.to_newick()[:-1]}:1,z:{tree.heights[-1] + 1});") for tree in sample.trees]
     other = in_dendropy(outside, sample.weights).maximum_product_of_split_support_tree()
     assert other.log_product_of_split_support == pytest.approx(max(scores), abs=1e-9)
-    assert set(heights_of_clades(sample.mcc())) == set(heights_of_clades(kept))
+    assert set(heights_of_clades(sample.mcc())) == set(heights_of_clades(remaining))
 
 
 def test_mcc_prefers_first_of_ties():
@@ -288,8 +290,8 @@ def test_mcc_takes_first_tree_of_equal_clades(seed):
     children, heights, _ = order_merges(best.children, rng.exponential(size=8))
     pair = [ct.Tree(best.children, best.heights, NAMES[:9]), ct.Tree(children, heights, NAMES[:9])]
     for first, second in (pair, pair[::-1]):
-        found = TreeSample([first, second, *sample.trees], [5, 5, *rng.random(8)]).mcc("keep")
-        assert found.heights.tolist() == first.heights.tolist()
+        actual = TreeSample([first, second, *sample.trees], [5, 5, *rng.random(8)]).mcc("keep")
+        assert actual.heights.tolist() == first.heights.tolist()
 
 
 # -- pairs of rows -----------------------------------------------------------------------------
@@ -301,14 +303,14 @@ def test_merge_heights_match_smallest_common_clade(n, n_trees, seed):
     for i in range(n):
         for j in range(n):
             pair = {NAMES[i], NAMES[j]}
-            wanted = [
+            expected = [
                 min((height for clade, height in heights_of_clades(tree).items() if pair <= clade), default=0.0)
                 if i != j
                 else 0.0
                 for tree in sample.trees
             ]
-            assert sample.merge_heights(i, np.int64(j)).tolist() == wanted
-            assert sample.merge_heights(NAMES[i], j).tolist() == wanted
+            assert sample.merge_heights(i, np.int64(j)).tolist() == expected
+            assert sample.merge_heights(NAMES[i], j).tolist() == expected
 
 
 @given(st.integers(1, 9), st.integers(1, 8), seeds)
@@ -317,15 +319,15 @@ def test_co_clustering_matches_share_of_cuts(n, n_trees, seed):
     ratios = rng.normal(size=(n_trees, n - 1))
     sample = related_sample(n, n_trees, seed, log_ratios=ratios)
     k, height = 1 + seed % n, sample.trees[0].heights[-1] / 2
-    for found, cuts in (
+    for value, cuts in (
         (sample.co_clustering(n_clusters=k), [cut_by_count(tree, k) for tree in sample.trees]),
         (sample.co_clustering(height=height), [cut_by_height(tree, height) for tree in sample.trees]),
         (sample.co_clustering(), [cut_by_ratio(*case) for case in zip(sample.trees, ratios, strict=True)]),
     ):
         together = np.array([np.equal.outer(labels, labels) for labels in cuts])
-        np.testing.assert_allclose(found, np.tensordot(sample.weights, together, 1), atol=1e-12)
-        assert np.array_equal(found == 1, together.all(axis=0))
-        assert np.array_equal(found, found.T)
+        np.testing.assert_allclose(value, np.tensordot(sample.weights, together, 1), atol=1e-12)
+        assert np.array_equal(value == 1, together.all(axis=0))
+        assert np.array_equal(value, value.T)
 
 
 def test_equal_trees_are_cut_once(monkeypatch):
@@ -365,11 +367,11 @@ def test_sample_of_deep_trees():
 def draws_of_topologies(n_topologies, n_draws, seed):
     """Independent draws of equally probable topologies of five leaves, as numbers and as trees."""
     rng = np.random.default_rng(seed)
-    pool, seen = [], set()
+    pool, visited = [], set()
     while len(pool) < n_topologies:
         tree = ct.simulate_tree(5, rng)
-        if (clades := frozenset(heights_of_clades(tree))) not in seen:
-            seen.add(clades)
+        if (clades := frozenset(heights_of_clades(tree))) not in visited:
+            visited.add(clades)
             pool.append(tree)
     return pool, rng.integers(n_topologies, size=n_draws)
 

@@ -23,8 +23,8 @@ def sites(rate, seed=0, noise=0.0):
 
 def message(forest, slot):
     """Return the message of a slot, column by column."""
-    own = read_messages(forest, np.array([slot]))[0]
-    return np.split(own.message[0], own.start[1:-1])
+    values = read_messages(forest, np.array([slot]))[0]
+    return np.split(values.message[0], values.start[1:-1])
 
 
 def merged(forest, i, j, h, into):
@@ -46,13 +46,13 @@ def log_z_at(forest, *place_of, h):
 
 def by_formula(q, rates, one, other, t_one, t_other):
     """Return Z and the merged message of every column, after climbs of some lengths."""
-    found = []
+    results = []
     for own_q, rate, a, b in zip(q, rates, one, other, strict=True):
         up_a = np.exp(-rate * t_one) * a + (1 - np.exp(-rate * t_one))
         up_b = np.exp(-rate * t_other) * b + (1 - np.exp(-rate * t_other))
         z = float(np.sum(own_q * up_a * up_b))
-        found.append((z, up_a * up_b / z if z > 0 else np.ones(len(own_q))))
-    return found
+        results.append((z, up_a * up_b / z if z > 0 else np.ones(len(own_q))))
+    return results
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])
@@ -64,8 +64,8 @@ def test_site_merges_match_formula(rate, noise):
         expected = by_formula(q, rates, message(forest, i), message(forest, j), *climbs)
         assert log_z(forest, i, j, h) == pytest.approx(sum(np.log(z) for z, _ in expected), rel=1e-12)
         merged(forest, i, j, h, into)
-        for own, (_, wanted) in zip(message(forest, into), expected, strict=True):
-            np.testing.assert_allclose(own, wanted, rtol=1e-12)
+        for item, (_, value) in zip(message(forest, into), expected, strict=True):
+            np.testing.assert_allclose(item, value, rtol=1e-12)
     if not noise:
         assert log_z(forest, 6, 7, 0.0) == -np.inf  # states differ, and there is no time
     op.move(forest, 12, 15)
@@ -89,11 +89,11 @@ def test_regraft_density_equals_merge_and_pair(rate):
     merged(forest, 2, 3, 0.5, 10)
     turn = 1.9  # what is beyond has the way turn - h to go
     for h in (0.3, 0.31, 1.0, 1.9):
-        found = log_z_at(forest, 9, 10, turn, 5, h=h)
+        actual = log_z_at(forest, 9, 10, turn, 5, h=h)
         op.move(forest, 10, 12)
         forest.height[12] = 2 * h - turn
         merged(forest, 9, 12, h, 11)
-        assert found == pytest.approx(log_z(forest, 11, 5, h), rel=1e-11)
+        assert actual == pytest.approx(log_z(forest, 11, 5, h), rel=1e-11)
 
 
 def test_impossible_place_at_zero_distance_has_probability_zero():

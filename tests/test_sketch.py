@@ -126,10 +126,10 @@ def test_sketches_do_not_change_tree(noise, missing, rate, max_states):
     X = table(rng, 60, missing=missing, max_states=max_states)
     process = ct.Multinomial(rate, noise=noise).resolve(X)
     wider = ct.Mixed((process, range(COLUMNS)), (ct.Brownian(rate), [COLUMNS]))
-    found = ct.greedy(X, process).tree
+    result = ct.greedy(X, process).tree
     expected = ct.greedy(np.column_stack([X, np.full(len(X), np.nan)]), wider).tree
-    assert found.children.tolist() == expected.children.tolist()
-    assert found.heights == pytest.approx(expected.heights, rel=1e-11, abs=1e-14)
+    assert result.children.tolist() == expected.children.tolist()
+    assert result.heights == pytest.approx(expected.heights, rel=1e-11, abs=1e-14)
 
 
 @pytest.mark.parametrize("max_states", [2, 3])
@@ -137,13 +137,13 @@ def test_sketches_do_not_change_very_tall_trees(max_states):
     """The last lineages merge where the past is long forgotten."""
     X = table(np.random.default_rng(2), 16, max_states=max_states)
     process = ct.Multinomial(1e40, noise=0.1).resolve(X)
-    found = ct.greedy(X, process).tree
-    assert 1e40 * found.heights[-1] > 40
+    result = ct.greedy(X, process).tree
+    assert 1e40 * result.heights[-1] > 40
     expected = ct.greedy(
         np.column_stack([X, np.full(len(X), np.nan)]),
         ct.Mixed((process, range(COLUMNS)), (ct.Brownian(1e40), [COLUMNS])),
     ).tree
-    assert found.children.tolist() == expected.children.tolist()
+    assert result.children.tolist() == expected.children.tolist()
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
@@ -153,7 +153,7 @@ def test_sketched_tree_matches_general_search(noise, max_states):
     X = table(np.random.default_rng(4), 100, missing=0.1, max_states=max_states)
     rates = np.ones(COLUMNS)
     rates[0] += 1e-13
-    found = ct.greedy(X, ct.Multinomial(1.0, noise=noise)).tree
+    result = ct.greedy(X, ct.Multinomial(1.0, noise=noise)).tree
     expected = ct.greedy(X, ct.Multinomial(rates, noise=noise)).tree
-    assert found.children.tolist() == expected.children.tolist()
-    assert found.heights == pytest.approx(expected.heights, rel=1e-9, abs=1e-12)
+    assert result.children.tolist() == expected.children.tolist()
+    assert result.heights == pytest.approx(expected.heights, rel=1e-9, abs=1e-12)

@@ -93,11 +93,11 @@ def test_smc_evidence_and_posterior_are_exact(kind, n, missing, proposal, exact)
     """
     X, process = table(kind, n, missing)
     truth = exact(kind, n, missing)
-    for what, (mean, error, wanted) in exact_posterior.sampled(X, process, proposal, truth).items():
+    for what, (mean, error, value) in exact_posterior.sampled(X, process, proposal, truth).items():
         # quadrature is exact to 1e-3
-        assert abs(mean - wanted) < 6 * error + 1e-3 * truth.evidence, what
+        assert abs(mean - value) < 6 * error + 1e-3 * truth.evidence, what
         if what == "evidence":
-            assert error < 0.05 * wanted, "the test would see nothing"
+            assert error < 0.05 * value, "the test would see nothing"
 
 
 @pytest.fixture(scope="module")
@@ -171,22 +171,22 @@ def test_regrafts_keep_evidence_and_posterior_exact(kind, n, proposal, exact):
     X, process = table(kind, n, kind == "mixed")
     truth = exact(kind, n, kind == "mixed")
     estimates = exact_posterior.sampled(X, process, proposal, truth, threshold=1.0, regrafts=5)
-    for what, (mean, error, wanted) in estimates.items():
-        assert abs(mean - wanted) < 6 * error + 1e-3 * truth.evidence, what
+    for what, (mean, error, value) in estimates.items():
+        assert abs(mean - value) < 6 * error + 1e-3 * truth.evidence, what
 
 
 def test_regrafts_keep_recent_merges_distinct():
     process = ct.Brownian(1.0, 0.05)
     X = process.simulate(ct.simulate_tree(40, 3), 4, n_columns=3)
-    kept = []
+    records = []
     for regrafts in (0, 20):
-        found = ct.smc(X, process, n_particles=30, regrafts=regrafts, random_state=0)
-        kept.append(len({tree.heights[41] for tree in found.trees}))
-        tree = found.trees[0]
-        assert found.log_joints[0] == pytest.approx(ct.log_joint(tree, X, process), rel=1e-9)
-        merges = merge_log_likelihoods(found.process, tree, X)
-        np.testing.assert_allclose(found.log_ratios[0], merges.log_ratios, atol=1e-8)
-    assert kept[1] > 2 * kept[0]
+        sample = ct.smc(X, process, n_particles=30, regrafts=regrafts, random_state=0)
+        records.append(len({tree.heights[41] for tree in sample.trees}))
+        tree = sample.trees[0]
+        assert sample.log_joints[0] == pytest.approx(ct.log_joint(tree, X, process), rel=1e-9)
+        merges = merge_log_likelihoods(sample.process, tree, X)
+        np.testing.assert_allclose(sample.log_ratios[0], merges.log_ratios, atol=1e-8)
+    assert records[1] > 2 * records[0]
 
 
 # -- the result ----------------------------------------------------------------------------------------------------
@@ -268,13 +268,13 @@ def test_evidence_is_independent_of_resampling_scheme(animals):
 
 def test_progress_reports_share_ess_and_evidence(animals):
     X, process = animals
-    told = []
-    sample = ct.smc(X, process, n_particles=10, n_runs=2, random_state=0, progress=lambda *facts: told.append(facts))
-    shares = [facts[0] for facts in told]
-    assert len(told) == 22
+    calls = []
+    sample = ct.smc(X, process, n_particles=10, n_runs=2, random_state=0, progress=lambda *facts: calls.append(facts))
+    shares = [facts[0] for facts in calls]
+    assert len(calls) == 22
     assert shares == sorted(shares)
     assert shares[-1] == 1
-    assert told[-1][2] == pytest.approx(sample.run_log_evidences[-1])
+    assert calls[-1][2] == pytest.approx(sample.run_log_evidences[-1])
 
 
 def test_collapsed_sample_warns(animals):

@@ -57,14 +57,14 @@ def completions(table):
         yield filled
 
 
-def shown(codes, q, noise):
+def cell_probabilities(codes, q, noise):
     """Return the probability that each leaf shows a state of its set, for each state of its lineage."""
     chances = np.ones((len(codes), len(q)))
     for leaf, code in enumerate(codes):
         if not np.isnan(code):
-            own = decode_set(code) if code < 0 else [int(code)]
+            values = decode_set(code) if code < 0 else [int(code)]
             for state in range(len(q)):
-                chances[leaf, state] = (1 - noise) * (state in own) + noise * q[own].sum()
+                chances[leaf, state] = (1 - noise) * (state in values) + noise * q[values].sum()
     return chances
 
 
@@ -74,9 +74,9 @@ class TestLikelihood:
     def test_set_likelihood_matches_brute_force(self, name, tree):
         process, table = PROCESSES[name], X[: tree.n_leaves]
         total = 0.0
-        rates, noises = (np.broadcast_to(own, 3) for own in (process.rate, process.noise))
+        rates, noises = (np.broadcast_to(value, 3) for value in (process.rate, process.noise))
         for d, q in enumerate(process.equilibrium):
-            chances = shown(table[:, d], q, noises[d])
+            chances = cell_probabilities(table[:, d], q, noises[d])
             total += np.log(reference.probability_of_chances(tree, chances, rates[d], q))
         assert process.log_likelihood(tree, table) == close(total)
 
@@ -93,9 +93,9 @@ class TestLikelihood:
         full[1, 0], full[0, 1] = ct.state_set(0, 1, 2, 3), ct.state_set(0, 1, 2)
         assert process.log_likelihood(FOUR, full) == process.log_likelihood(FOUR, table)
         assert process.leaf_log_likelihoods(full).tolist() == process.leaf_log_likelihoods(table).tolist()
-        message, other = (process.columns(own)[0].message for own in (full, table))
+        message, other = (process.columns(value)[0].message for value in (full, table))
         assert np.array_equal(message, other)
-        one, two = (ct.greedy(own, process) for own in (full, table))
+        one, two = (ct.greedy(value, process) for value in (full, table))
         assert np.array_equal(one.tree.heights, two.tree.heights)
 
     def test_equal_columns_are_one_pattern(self):
@@ -175,25 +175,25 @@ class TestInference:
         """Add up the enumerated histories of all completions."""
         parts = [exact_posterior.integrals(filled, cls.PROCESS) for filled in completions(cls.SETS)]
         histories = [
-            own[0]._replace(mass=sum(h.mass for h in own), moment=sum(h.moment for h in own))
-            for own in zip(*(part.histories for part in parts), strict=True)
+            value[0]._replace(mass=sum(h.mass for h in value), moment=sum(h.moment for h in value))
+            for value in zip(*(part.histories for part in parts), strict=True)
         ]
         return exact_posterior.Truth(histories)
 
     @pytest.mark.parametrize("proposal", ["post-post", "race"])
     def test_smc_evidence_with_sets_is_exact(self, proposal, truth):
         """Means over 20 runs are within 7 standard errors, a level of 1.2e-6 with 19 degrees of freedom."""
-        found = exact_posterior.sampled(self.SETS, self.PROCESS, proposal, truth, n_runs=20)
-        for what, (mean, error, wanted) in found.items():
-            assert abs(mean - wanted) < 7 * error + 1e-3 * truth.evidence, what
+        actual = exact_posterior.sampled(self.SETS, self.PROCESS, proposal, truth, n_runs=20)
+        for what, (mean, error, value) in actual.items():
+            assert abs(mean - value) < 7 * error + 1e-3 * truth.evidence, what
 
     def test_mcmc_clades_with_sets_match_enumeration(self, truth):
-        found = samples_of(chain_of(self.SETS, self.PROCESS), 6000)
-        check_mean([s.heights[-1] for s in found], sum(h.moment for h in truth.histories) / truth.evidence, "root")
+        result = samples_of(chain_of(self.SETS, self.PROCESS), 6000)
+        check_mean([s.heights[-1] for s in result], sum(h.moment for h in truth.histories) / truth.evidence, "root")
         for history in truth.histories:
             pair = frozenset(history.children[0])
-            seen = [frozenset(sample.children[0].tolist()) == pair for sample in found]
-            check_mean(seen, history.mass / truth.evidence, pair)
+            matches = [frozenset(sample.children[0].tolist()) == pair for sample in result]
+            check_mean(matches, history.mass / truth.evidence, pair)
 
     def test_greedy_merges_compatible_sets(self):
         # Rows 0 and 1 may be equal in all columns, row 2 differs from both.
@@ -208,10 +208,10 @@ class TestParameters:
         """By differences of the likelihood, with a little less of one state and more of another."""
         process = PROCESSES[name]
         by_rate, by_equilibrium = gradients(process, FOUR, X)
-        rates, noises = (np.broadcast_to(own, 3) for own in (process.rate, process.noise))
+        rates, noises = (np.broadcast_to(value, 3) for value in (process.rate, process.noise))
 
         def log_column(d, rate, q):
-            chances = shown(X[:, d], q, noises[d])
+            chances = cell_probabilities(X[:, d], q, noises[d])
             return np.log(reference.probability_of_chances(FOUR, chances, rate, q))
 
         for d, q in enumerate(process.equilibrium):
@@ -227,8 +227,8 @@ class TestParameters:
     def test_calibrate_with_sets_never_lowers_density(self, name):
         process = PROCESSES[name]
 
-        def log_density(own):
-            return own.log_likelihood(FOUR, X) + own.log_parameter_prior(X)
+        def log_density(candidate):
+            return candidate.log_likelihood(FOUR, X) + candidate.log_parameter_prior(X)
 
         fitted = process.fit(WeightedTrees([FOUR], np.ones(1), X), hold_noise=False)
         assert log_density(fitted) > log_density(process)
@@ -240,32 +240,35 @@ class TestParameters:
         redraws. Means of 600 draws each differ by less than 5 standard errors, for five numbers.
         """
         table, process = X[:, 1:2], ct.Multinomial([1.6], SHARES[1:2], [0.3])
-        rng, seen = np.random.default_rng(0), []
+        rng, calls = np.random.default_rng(0), []
 
         def note(which, function):
             def noting(*arguments):
-                seen.append(which(*arguments))
+                calls.append(which(*arguments))
                 return function(*arguments)
 
             return noting
 
-        for name, which in (("_draw_noise", lambda *own: own[1]), ("_draw_rates", lambda *own: [own[1].sum()])):
+        for name, which in (
+            ("_draw_noise", lambda *arguments: arguments[1]),
+            ("_draw_rates", lambda *arguments: [arguments[1].sum()]),
+        ):
             monkeypatch.setattr(multinomial, name, note(which, getattr(multinomial, name)))
-        draw = note(lambda *own: own[2], MultinomialSampler._draw_equilibria)
+        draw = note(lambda *arguments: arguments[2], MultinomialSampler._draw_equilibria)
         monkeypatch.setattr(MultinomialSampler, "_draw_equilibria", draw)
 
         def numbers(samplers):
-            found = []
+            results = []
             for sampler in samplers:
-                seen.clear()
+                calls.clear()
                 sampler.draw(process, FOUR, rng)
-                found.append(np.concatenate(seen))
-            return np.array(found, dtype=float)
+                results.append(np.concatenate(calls))
+            return np.array(results, dtype=float)
 
         direct = numbers([MultinomialSampler(process, table, False)] * 600)
         tables = list(completions(table))
-        logs = np.array([process.log_likelihood(FOUR, own) for own in tables])
-        samplers = [MultinomialSampler(process, own, False) for own in tables]
+        logs = np.array([process.log_likelihood(FOUR, table) for table in tables])
+        samplers = [MultinomialSampler(process, table, False) for table in tables]
         chosen = rng.choice(len(tables), 600, p=np.exp(logs - logsumexp(logs)))
         completed = numbers([samplers[k] for k in chosen])
         error = np.sqrt((direct.var(axis=0) + completed.var(axis=0)) / 600)
@@ -274,14 +277,14 @@ class TestParameters:
 
     def test_state_draws_from_sets_follow_probabilities(self):
         sampler = MultinomialSampler(PROCESSES["noise"], X, False)
-        sets, q = sampler._sets, np.concatenate([np.array(own) for own in SHARES])
+        sets, q = sampler._sets, np.concatenate([np.array(value) for value in SHARES])
         which = np.repeat(np.arange(len(sets.rows)), 20_000)
-        drawn = sets.choose(q, which, np.random.default_rng(0))
+        draws = sets.choose(q, which, np.random.default_rng(0))
         for k in range(len(sets.rows)):
-            own = sets.state[sets.cell == k]
-            found = np.bincount(drawn[which == k], minlength=len(q)) / 20_000
-            assert found[own] == pytest.approx(q[own] / q[own].sum(), abs=0.02)
-            assert found.sum() == pytest.approx(found[own].sum())
+            selected = sets.state[sets.cell == k]
+            actual = np.bincount(draws[which == k], minlength=len(q)) / 20_000
+            assert actual[selected] == pytest.approx(q[selected] / q[selected].sum(), abs=0.02)
+            assert actual.sum() == pytest.approx(actual[selected].sum())
 
 
 class TestPredictions:
@@ -294,66 +297,72 @@ class TestPredictions:
     @each_process
     def test_density_with_sets_is_sum_over_states(self, name):
         predictor = self.predictor(name, (FOUR, ct.Tree(FOUR.children, 1.5 * FOUR.heights)))
-        found = predictor.log_density(self.ROWS)
+        predicted = predictor.log_density(self.ROWS)
         for k in range(3):
-            each = [predictor.log_density(own)[0] for own in completions(self.ROWS[k : k + 1])]
-            assert found[k] == close(logsumexp(each))
+            each = [predictor.log_density(completion)[0] for completion in completions(self.ROWS[k : k + 1])]
+            assert predicted[k] == close(logsumexp(each))
         placed = predictor.place(self.ROWS, FOUR, 1)
-        assert placed.log_density == close(found)
+        assert placed.log_density == close(predicted)
 
     @each_process
     def test_predicted_cells_with_sets_are_weighted_over_states(self, name):
         predictor = self.predictor(name)
-        found = predictor.cells(self.ROWS)
+        predicted = predictor.cells(self.ROWS)
         for k in range(3):
             tables = list(completions(self.ROWS[k : k + 1]))
-            logs = np.array([predictor.log_density(own)[0] for own in tables])
+            logs = np.array([predictor.log_density(table)[0] for table in tables])
             weights = np.exp(logs - logsumexp(logs))
             for d in range(3):
-                own = found.probability[k, found.start[d] : found.start[d + 1]]
-                assert own.sum() == close(1)
+                values = predicted.probability[k, predicted.start[d] : predicted.start[d + 1]]
+                assert values.sum() == close(1)
                 if self.ROWS[k, d] < 0:
-                    wanted = np.bincount([int(t[0, d]) for t in tables], weights, len(own))
-                    assert own == close(wanted)
+                    expected = np.bincount([int(t[0, d]) for t in tables], weights, len(values))
+                    assert values == close(expected)
                 elif np.isnan(self.ROWS[k, d]):
-                    each = [predictor.cells(t).probability[0, found.start[d] : found.start[d + 1]] for t in tables]
-                    assert own == close(weights @ np.array(each))
+                    each = [
+                        predictor.cells(t).probability[0, predicted.start[d] : predicted.start[d + 1]] for t in tables
+                    ]
+                    assert values == close(weights @ np.array(each))
 
     @each_process
     def test_training_cells_with_sets_match_brute_force(self, name):
         predictor, process = self.predictor(name), PROCESSES[name]
-        found = predictor._predict_leaves(np.arange(4), quantiles=False)
+        predicted = predictor._predict_leaves(np.arange(4), quantiles=False)
         for row, d in np.argwhere(X < 0).tolist():
             each = []
             for state in range(len(SHARES[d])):
                 filled = X.copy()
                 filled[row, d] = state
                 each.append(process.log_likelihood(FOUR, filled) if state in decode_set(X[row, d]) else -np.inf)
-            wanted = np.exp(np.array(each) - logsumexp(each))
-            assert found.probability[row, found.start[d] : found.start[d + 1]] == close(wanted)
+            expected = np.exp(np.array(each) - logsumexp(each))
+            assert predicted.probability[row, predicted.start[d] : predicted.start[d + 1]] == close(expected)
 
     @each_process
     def test_training_draws_with_sets_follow_predictions(self, name):
         """Shares of 20,000 draws have a standard error of at most .0036."""
         process = PROCESSES[name]
-        drawn = ct.Beliefs(FOUR, X, process).draw(20_000, np.random.default_rng(0))
-        found = self.predictor(name)._predict_leaves(np.arange(4), quantiles=False)
+        draws = ct.Beliefs(FOUR, X, process).draw(20_000, np.random.default_rng(0))
+        predicted = self.predictor(name)._predict_leaves(np.arange(4), quantiles=False)
         for row, d in np.argwhere(X < 0).tolist():
-            shares = np.bincount(drawn[:, row, d].astype(int), minlength=len(SHARES[d])) / len(drawn)
-            assert shares == pytest.approx(found.probability[row, found.start[d] : found.start[d + 1]], abs=0.018)
+            shares = np.bincount(draws[:, row, d].astype(int), minlength=len(SHARES[d])) / len(draws)
+            assert shares == pytest.approx(
+                predicted.probability[row, predicted.start[d] : predicted.start[d + 1]], abs=0.018
+            )
 
     @each_process
     def test_new_row_draws_with_sets_follow_predictions(self, name):
         predictor = self.predictor(name)
-        drawn, found = predictor.draw(self.ROWS, 20_000, np.random.default_rng(0)), predictor.cells(self.ROWS)
+        draws, predicted = predictor.draw(self.ROWS, 20_000, np.random.default_rng(0)), predictor.cells(self.ROWS)
         for row, d in np.argwhere(self.ROWS < 0).tolist():
-            shares = np.bincount(drawn[:, row, d].astype(int), minlength=len(SHARES[d])) / len(drawn)
-            assert shares == pytest.approx(found.probability[row, found.start[d] : found.start[d + 1]], abs=0.018)
+            shares = np.bincount(draws[:, row, d].astype(int), minlength=len(SHARES[d])) / len(draws)
+            assert shares == pytest.approx(
+                predicted.probability[row, predicted.start[d] : predicted.start[d + 1]], abs=0.018
+            )
 
     def test_prediction_of_single_row_with_set(self):
         predictor = Predictor.from_trees([ct.Tree([], [0.0])], np.ones(1), X[:1], PROCESSES["noise"])
-        own = predictor.training_cells(np.array([0])).probability[0, :4]
-        assert own == close([0.25, 0, 0.75, 0])
+        values = predictor.training_cells(np.array([0])).probability[0, :4]
+        assert values == close([0.25, 0, 0.75, 0])
 
 
 A_OR_G = frozenset("AG")
@@ -447,8 +456,8 @@ class TestEstimators:
         assert cells.probability[1] == pytest.approx([*cells.probability[1, :1], 0, *cells.probability[1, 2:]])
         assert cells.probability[1].sum() == pytest.approx(1)
         assert cells.missing.tolist() == [False, True, False, False, False, True]
-        for drawn in imputer.sample(TABLE, 5, random_state=1):
-            assert drawn["s1"].iloc[1] in A_OR_G
+        for value in imputer.sample(TABLE, 5, random_state=1):
+            assert value["s1"].iloc[1] in A_OR_G
         # a set alone makes a row incomplete
         alone = TABLE.iloc[[1]].assign(x=[0.4])
         assert imputer.transform(alone)["s1"].iloc[0] in A_OR_G

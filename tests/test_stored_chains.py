@@ -33,10 +33,10 @@ def fitted():
 def changed(model, change, **members):
     """The file of a model, with model.json changed and some members in the place of others."""
     with zipfile.ZipFile(io.BytesIO(model_bytes(model))) as archive:
-        found = {name: archive.read(name) for name in archive.namelist()}
-    facts = json.loads(found["model.json"])
+        values = {name: archive.read(name) for name in archive.namelist()}
+    facts = json.loads(values["model.json"])
     change(facts)
-    return pack(found | {"model.json": to_json(facts)} | {f"{name}.npy": data for name, data in members.items()})
+    return pack(values | {"model.json": to_json(facts)} | {f"{name}.npy": data for name, data in members.items()})
 
 
 def loaded(data):
@@ -73,7 +73,7 @@ def test_untried_move_has_nan_acceptance(fitted):
 
 
 def with_chains(**facts):
-    return lambda found: found["chains"].update(facts)
+    return lambda record: record["chains"].update(facts)
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def with_chains(**facts):
         (with_chains(warmup=10**12), "trace_log_joint.npy array 3 100 float64"),
         (with_chains(acceptance=[0.5]), "acceptance [0.5] object"),
         (with_chains(acceptance={"leaf": "much"}), "acceptance much"),
-        (lambda found: found["chains"].pop("warmup"), "chains warmup"),
-        (lambda found: found.update(chains=[1]), "chains [1] object"),
+        (lambda facts: facts["chains"].pop("warmup"), "chains warmup"),
+        (lambda facts: facts.update(chains=[1]), "chains [1] object"),
         (
-            lambda found: found.update(chains=None),
+            lambda facts: facts.update(chains=None),
             "log_evidence sample",
         ),
         (
-            lambda found: found.update(log_evidence=-3.0),
+            lambda facts: facts.update(log_evidence=-3.0),
             "log_evidence sample",
         ),
     ],

@@ -57,11 +57,13 @@ def test_shortest_interval_matches_brute_force(pairs, share):
 @given(st.integers(2, 8), st.integers(1, 25), seeds)
 def test_merge_height_summarises_trees_with_its_clade(n, n_trees, seed):
     sample, trees = summaries(n, n_trees, seed)
-    found = [heights_of_clades(tree) for tree in sample.trees]
+    results = [heights_of_clades(tree) for tree in sample.trees]
     for tree in trees:
         for k in np.flatnonzero(~np.isnan(tree.support)):
             clade = frozenset(NAMES[leaf] for leaf in tree.leaves_below(n + k))
-            pairs = sorted((own[clade], w) for own, w in zip(found, sample.weights, strict=True) if clade in own)
+            pairs = sorted(
+                (value[clade], w) for value, w in zip(results, sample.weights, strict=True) if clade in value
+            )
             values, weights = map(np.array, zip(*pairs, strict=True))
             assert tree.support[k] == pytest.approx(weights.sum())
             assert tree.mean_heights[k] == pytest.approx(np.average(values, weights=weights))
@@ -141,24 +143,24 @@ def test_annotations_of_wrong_length_are_rejected(name, values):
 def test_order_merges_gives_valid_tree_with_same_clades(n, seed):
     rng = np.random.default_rng(seed)
     tree = ct.simulate_tree(n, random_state=seed)
-    wanted = np.where(rng.random(n - 1) < 0.3, np.nan, rng.exponential(size=n - 1).round(1))
-    wanted[-1:] = 1.0
-    children, heights, order = order_merges(tree.children, wanted)
+    expected = np.where(rng.random(n - 1) < 0.3, np.nan, rng.exponential(size=n - 1).round(1))
+    expected[-1:] = 1.0
+    children, heights, order = order_merges(tree.children, expected)
     laid = ct.Tree(children, heights, tree.leaf_names)
-    found = heights_of_clades(laid)
-    assert set(found) == set(heights_of_clades(tree))
+    actual = heights_of_clades(laid)
+    assert set(actual) == set(heights_of_clades(tree))
     assert sorted(order.tolist()) == list(range(n - 1))
     for k, which in enumerate(order):
         before = frozenset(tree.leaf_names[leaf] for leaf in tree.leaves_below(n + which))
         assert before == frozenset(tree.leaf_names[leaf] for leaf in laid.leaves_below(n + k))
         height = laid.merge_heights[k]
-        if np.isnan(wanted[which]):
+        if np.isnan(expected[which]):
             assert height == laid.heights[laid.parents[n + k]]
         else:
             below = [
-                wanted[j] for j in range(which) if set(tree.leaves_below(n + j)) < set(tree.leaves_below(n + which))
+                expected[j] for j in range(which) if set(tree.leaves_below(n + j)) < set(tree.leaves_below(n + which))
             ]
-            assert height == np.nanmax([wanted[which], *below])
+            assert height == np.nanmax([expected[which], *below])
 
 
 # -- text --------------------------------------------------------------------------------------
@@ -202,18 +204,20 @@ def test_dendropy_reads_annotations(n, n_trees, seed):
         assert {clade_of(node) for node in other.internal_nodes()} == set(clades)
         heights = heights_of_clades(tree)
         for node in other.preorder_node_iter():
-            own = heights.get(clade_of(node), 0.0)
+            node_heights = heights.get(clade_of(node), 0.0)
             if node.parent_node is not None:
-                assert node.edge.length == pytest.approx(heights[clade_of(node.parent_node)] - own, rel=1e-9, abs=1e-12)
+                assert node.edge.length == pytest.approx(
+                    heights[clade_of(node.parent_node)] - node_heights, rel=1e-9, abs=1e-12
+                )
             if node.is_leaf():
                 continue
             k = clades[clade_of(node)]
-            found = {note.name: note.value for note in node.annotations}
-            assert float(found["posterior"]) == tree.support[k]
-            assert float(found["height"]) == tree.merge_heights[k]
-            assert float(found["height_mean"]) == tree.mean_heights[k]
-            assert float(found["height_median"]) == tree.median_heights[k]
-            assert list(map(float, found["height_95%_HPD"])) == tree.height_hpd[k].tolist()
+            values = {note.name: note.value for note in node.annotations}
+            assert float(values["posterior"]) == tree.support[k]
+            assert float(values["height"]) == tree.merge_heights[k]
+            assert float(values["height_mean"]) == tree.mean_heights[k]
+            assert float(values["height_median"]) == tree.median_heights[k]
+            assert list(map(float, values["height_95%_HPD"])) == tree.height_hpd[k].tolist()
 
 
 @given(st.integers(2, 9), st.integers(1, 12), seeds)

@@ -204,14 +204,14 @@ def test_numbers_are_equal_in_every_container(rows):
 @given(st.lists(st.one_of(st.none(), st.sampled_from(["red", "green", "blue", "10", ""])), min_size=1, max_size=9))
 def test_text_is_equal_in_every_container(values):
     assume(sum(v == "10" for v in values) < sum(v in ("red", "green", "blue") for v in values))
-    seen = []
+    calls = []
     pandas = frame(values, dtype=object), frame(values, dtype="str")
     for X in (*pandas, pl.DataFrame({"x": values}, schema={"x": pl.String}), [[v] for v in values]):
         column = only(X)
         assert set(column.categories) == {v for v in values if v}
         assert [column.categories[c] if c >= 0 else None for c in column.codes] == [v or None for v in values]
-        seen.append(column.categories)
-    assert len(set(seen)) == 1
+        calls.append(column.categories)
+    assert len(set(calls)) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.float32, np.float64])
@@ -902,13 +902,13 @@ def test_many_dominant_cells_are_reported_in_one_sentence():
     assert "Check them, " in remark
 
 
-@pytest.mark.parametrize(("far", "told"), [(30, False), (50, True)])
-def test_dominant_cell_threshold_matches_definition(far, told):
+@pytest.mark.parametrize(("far", "is_reported"), [(30, False), (50, True)])
+def test_dominant_cell_threshold_matches_definition(far, is_reported):
     """By the definition: 99 % of the sum of squares are gone without the cell."""
     values = np.r_[np.tile([-1.0, 1.0], 12), far]
     rest = 24.0
-    assert (rest / np.sum((values - values.mean()) ** 2) < 0.01) == told
-    assert bool(remarks_of(pd.DataFrame({"x": values}))) == told
+    assert (rest / np.sum((values - values.mean()) ** 2) < 0.01) == is_reported
+    assert bool(remarks_of(pd.DataFrame({"x": values}))) == is_reported
 
 
 @pytest.mark.parametrize(
@@ -1013,6 +1013,6 @@ def test_ordinary_cells_of_separated_rows_are_not_extreme():
     X = np.random.default_rng(0).standard_cauchy((400, 3))
     with pytest.warns(InputWarning, match="extreme") as caught:
         ct.CoalescentClustering(noise=0.5, assign_outliers=False).fit(X)  # which keeps the scale of the columns
-    text = next(str(own.message) for own in caught if "extreme" in str(own.message))
-    distances = [float(own.replace(",", "")) for own in re.findall(r"from 0\), ([\d.,]*\d)", text)]
+    text = next(str(value.message) for value in caught if "extreme" in str(value.message))
+    distances = [float(value.replace(",", "")) for value in re.findall(r"from 0\), ([\d.,]*\d)", text)]
     assert min(distances) >= 8

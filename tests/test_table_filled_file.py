@@ -111,8 +111,8 @@ def test_fill_file_keeps_other_cells_of_any_file(write, rows, delimiter, endings
     text = text if last else text.rstrip("\r\n ")
 
     def records(text):
-        found = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-        return [record for record in found if len(record) > 1]
+        actual = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        return [record for record in actual if len(record) > 1]
 
     expected = records(text)
     for j, (name, (filled_rows, _)) in enumerate(fills.items()):

@@ -428,7 +428,7 @@ def first_column(cells):
 
 
 @pytest.mark.parametrize(
-    ("cells", "found"),
+    ("cells", "fact"),
     [
         ([*NAMES[:-1], NAMES[0]], "19 distinct texts"),
         ([*NAMES[:-1], ""], "19 distinct texts (1 is empty)"),
@@ -437,11 +437,11 @@ def first_column(cells):
         (["🦊", '"<script>alert(1)</script>"', '"a,b"', *NAMES[3:-1], "🦊"], "19 distinct texts"),
     ],
 )
-def test_nearly_distinct_first_column_is_reported(write, cells, found):
+def test_nearly_distinct_first_column_is_reported(write, cells, fact):
     with pytest.warns(InputWarning) as caught:
         file = read_file(write(first_column(cells)))
     (message,) = [str(warning.message) for warning in caught]
-    for part in ("'the name'", "table.csv", "20 cells", found, "--id-column 'the name'", "--drop"):
+    for part in ("'the name'", "table.csv", "20 cells", fact, "--id-column 'the name'", "--drop"):
         assert part in message
     assert file.id_column is None
     assert file.frame.columns == ["the name", "x"]

@@ -89,12 +89,12 @@ def test_missing_matplotlib_has_install_hint(fitted, monkeypatch):
 
 def test_chain_verdict_describes_convergence(fitted):
     facts, sample = report_facts(fitted._model), fitted.sample_
-    told = verdict(facts, "Markov chains")
-    assert told.state == "good"
-    assert told.answer.startswith(sample.verdict)
-    assert f"R-hat, here {max(sample.r_hat.values()):.3f}," in told.answer
-    assert f"worth {min(sample.effective_samples.values()):,.0f} independent ones" in told.answer
-    assert f"leaf {100 * sample.acceptance['leaf']:.3g} %" in told.answer
+    answer = verdict(facts, "Markov chains")
+    assert answer.state == "good"
+    assert answer.answer.startswith(sample.verdict)
+    assert f"R-hat, here {max(sample.r_hat.values()):.3f}," in answer.answer
+    assert f"worth {min(sample.effective_samples.values()):,.0f} independent ones" in answer.answer
+    assert f"leaf {100 * sample.acceptance['leaf']:.3g} %" in answer.answer
     apart = replace(
         facts, sample=replace(facts.sample, converged=False, verdict="Not yet."), remarks=("Not yet.", "Else.")
     )
@@ -109,17 +109,17 @@ def test_chain_verdict_describes_convergence(fitted):
 def test_report_shows_traces_and_support(fitted):
     facts, sample = report_facts(fitted._model), fitted.sample_
     html = page(facts)
-    shown = Page(html).text
-    assert "Log joint density of 3 Markov chains after the warm-up" in shown
-    assert "Log evidence" not in shown
+    document = Page(html).text
+    assert "Log joint density of 3 Markov chains after the warm-up" in document
+    assert "Log evidence" not in document
     lines = [part.split('points="')[1].split('"')[0] for part in html.split('<polyline style="--c: ')[1:]]
     assert len(lines) == 3
-    kept = sample.traces["log_joint"][:, sample.warmup :]
-    kept = kept[:, :: -(-kept.shape[1] // MAX_LINE_POINTS)]
-    drawn = np.array([[float(point.split(",")[1]) for point in line.split()] for line in lines])
-    low, high = kept.min(), kept.max()
-    np.testing.assert_allclose(60 * (high - kept) / (high - low), drawn, atol=0.051)
-    assert support_view(facts).summary in shown
+    samples = sample.traces["log_joint"][:, sample.warmup :]
+    samples = samples[:, :: -(-samples.shape[1] // MAX_LINE_POINTS)]
+    draws = np.array([[float(point.split(",")[1]) for point in line.split()] for line in lines])
+    low, high = samples.min(), samples.max()
+    np.testing.assert_allclose(60 * (high - samples) / (high - low), draws, atol=0.051)
+    assert support_view(facts).summary in document
 
 
 def test_report_of_one_row_has_no_chain_section():

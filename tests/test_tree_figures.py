@@ -63,8 +63,8 @@ class TestCircular:
         texts = [text for text in ax.texts if text.get_text() in "abcd"]
         assert sorted(text.get_text() for text in texts) == list("abcd")
         assert all(np.hypot(*text.get_position()) > 1 for text in texts)
-        found = {tuple(color) for color in lines(ax).get_colors()}
-        assert found == {to_rgba(PALETTE[0]), to_rgba(PALETTE[1])}
+        values = {tuple(color) for color in lines(ax).get_colors()}
+        assert values == {to_rgba(PALETTE[0]), to_rgba(PALETTE[1])}
         assert ax.get_aspect() == 1
         save(ax.figure)
 
@@ -135,8 +135,8 @@ class TestTanglegram:
 
     def test_tanglegram_axes_option(self):
         axes = plt.figure().subplot_mosaic([["left", "links", "right"]])
-        found = ct.plot_tanglegram(SMALL, OTHER, axes=axes, untangle=False)
-        assert found["left"] is axes["left"]
+        actual = ct.plot_tanglegram(SMALL, OTHER, axes=axes, untangle=False)
+        assert actual["left"] is axes["left"]
         with pytest.raises(InputError, match="links"):
             ct.plot_tanglegram(SMALL, OTHER, axes={"left": axes["left"]})
 
@@ -154,11 +154,11 @@ class TestTrees:
         visible = select_visible(SMALL, None)
         place = dict(zip(SMALL.leaf_names, visible.positions[:4], strict=True))
         other = OTHER.reorder(SMALL.leaf_names)
-        found = straight_branches(other, visible)
-        assert found.shape == (6, 2, 2)
+        actual = straight_branches(other, visible)
+        assert actual.shape == (6, 2, 2)
         # c and a meet halfway between their places, at height 1
         merge = [(place["c"] + place["a"]) / 2, 1.0]
-        meeting = [line for line in found.tolist() if line[1] == merge]
+        meeting = [line for line in actual.tolist() if line[1] == merge]
         assert sorted(line[0] for line in meeting) == sorted([[place["c"], 0.0], [place["a"], 0.0]])
 
     def test_plot_trees_draws_all_trees(self):
@@ -174,7 +174,7 @@ class TestTrees:
     def test_rare_topologies_are_grey(self):
         trees = [ct.simulate_tree(6, random_state=k) for k in range(8)]
         colors = {tuple(color[:3]) for color in lines(ct.plot_trees(ct.TreeSample(trees))).get_colors()}
-        assert colors == {to_rgba(own)[:3] for own in (*PALETTE[:3], MIXED)}
+        assert colors == {to_rgba(value)[:3] for value in (*PALETTE[:3], MIXED)}
 
     def test_choose_evenly_follows_weights(self):
         trees = [ct.simulate_tree(4, random_state=k) for k in range(4)]
