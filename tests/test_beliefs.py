@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import coaltree as ct
 import reference
 from coaltree.errors import InputError
+from tables import code_table
 
 # -- dense computations --------------------------------------------------------------------------------------------
 
@@ -200,25 +201,19 @@ def stationary_missing(rng, n):
     return ct.OrnsteinUhlenbeck(rng.lognormal(), rng.normal(size=4), 2.0, rng.choice([0.0, 0.3])), X
 
 
-def code_table(rng, n, n_states, missing=0.25):
-    X = np.column_stack([rng.integers(0, k, n) for k in n_states]).astype(float)
-    X[rng.random(X.shape) < missing] = np.nan
-    return X
-
-
 def multinomial(rng, n):
     equilibria = [rng.dirichlet(np.full(k, 3.0)) for k in (2, 3, 1)]
-    return ct.Multinomial(rng.lognormal(size=3), equilibria), code_table(rng, n, (2, 3, 1))
+    return ct.Multinomial(rng.lognormal(size=3), equilibria), code_table(rng, n, (2, 3, 1), 0.25)
 
 
 def multinomial_estimated(rng, n):
-    return ct.Multinomial(0.7), code_table(rng, n, (2, 3))
+    return ct.Multinomial(0.7), code_table(rng, n, (2, 3), 0.25)
 
 
 def mixed(rng, n):
     """Columns of the two kinds take turns, and those of a part are not in their order."""
     X = np.empty((n, 4))
-    X[:, [3, 0]], X[:, [1, 2]] = real_table(rng, n, 2, 0.3), code_table(rng, n, (3, 2))
+    X[:, [3, 0]], X[:, [1, 2]] = real_table(rng, n, 2, 0.3), code_table(rng, n, (3, 2), 0.25)
     process = ct.Mixed(
         (ct.OrnsteinUhlenbeck(0.8, [0.3, -0.3], [0.5, 2.0], 0.1), [3, 0]),
         (ct.Multinomial([0.4, 1.5], [[0.5, 0.3, 0.2], [0.7, 0.3]]), [1, 2]),

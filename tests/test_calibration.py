@@ -13,6 +13,7 @@ import coaltree as ct
 import reference
 from coaltree.errors import InputError
 from coaltree.process.multinomial import gradients
+from tables import code_table
 
 A = B = 1.1  # shape and scale of the Gamma priors
 
@@ -96,12 +97,6 @@ def real_table(rng, n, n_columns, missing=0.0):
     if missing:
         X[rng.random(X.shape) < missing] = np.nan
         X[rng.integers(n), rng.integers(n_columns)] = np.nan
-    return X
-
-
-def code_table(rng, n, n_states, missing=0.0):
-    X = np.column_stack([rng.integers(0, k, n) for k in n_states]).astype(float)
-    X[rng.random(X.shape) < missing] = np.nan
     return X
 
 

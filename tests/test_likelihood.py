@@ -10,18 +10,13 @@ import coaltree as ct
 import reference
 from coaltree.errors import InputError
 from named import refused
+from tables import code_table
 
 SIZES = range(2, 8)
 
 
 def real_table(rng, n, n_columns, missing=0.0):
     X = rng.normal(size=(n, n_columns)) * rng.choice([0.1, 1.0, 30.0], n_columns) + rng.normal(size=n_columns)
-    X[rng.random(X.shape) < missing] = np.nan
-    return X
-
-
-def code_table(rng, n, n_states, missing=0.0):
-    X = np.column_stack([rng.integers(0, k, n) for k in n_states]).astype(float)
     X[rng.random(X.shape) < missing] = np.nan
     return X
 

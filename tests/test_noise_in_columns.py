@@ -24,6 +24,7 @@ from coaltree.process.layout import SiteColumns
 from coaltree.process.multinomial import gradients
 from coaltree.tree.edit import without_leaves
 from model_files import model_bytes, model_record
+from tables import code_table
 from test_calibration import middles, rounding, spreads, variance_log_prior
 from test_mcmc import chain_of, check_mean, samples_of
 from test_predictor import grid
@@ -42,12 +43,6 @@ STATIONARY = ct.OrnsteinUhlenbeck(0.7, [0.2, -0.3], [1.5, 0.8], [0.05, 0.5])
 
 def close(value):
     return pytest.approx(value, rel=1e-9, abs=1e-9)
-
-
-def code_table(rng, n, n_states, missing=0.0):
-    X = np.column_stack([rng.integers(0, k, n) for k in n_states]).astype(float)
-    X[rng.random(X.shape) < missing] = nan
-    return X
 
 
 def real_table(rng, n, n_columns, missing=0.0):

@@ -13,11 +13,19 @@ import coaltree as ct
 import exact_posterior
 import reference
 from coaltree.errors import InputError, InputWarning
-from coaltree.inference.kernels.heights import best_height, best_path
+from coaltree.inference.kernels.heights import best_path
 from coaltree.process.base import merge_log_likelihoods
 from coaltree.process.kernels import messages as op
 from named import refused
-from test_greedy import Problem, check_scanned_slopes, replay
+from test_greedy import (
+    Problem,
+    check_best_height,
+    check_least_slope,
+    check_scanned_slopes,
+    check_slopes,
+    inside,
+    replay,
+)
 
 SIZES = [1, 2, 3, 20]
 
@@ -319,15 +327,7 @@ patient = settings(deadline=None, max_examples=100, derandomize=True)
 @settings(patient, max_examples=100)
 @given(setups, seeds, st.sampled_from([1.0, 3.0, 28.0]))
 def test_search_height_is_optimal(setup, seed, c):
-    problem = Problem(setup, seed)
-    i, j, pair, shift, lowest = problem.pair()
-    a, b = problem.lineages[i], problem.lineages[j]
-    best = best_height(problem.forest, pair, shift, c, lowest, np.inf)
-    assert best >= lowest
-    heights = lowest + np.concatenate([[0.0], np.logspace(-9, 4, 3000)])
-    values = problem.model.log_z(a, b, heights) - c * (heights - lowest)
-    value = problem.model.log_z(a, b, best) - c * (best - lowest)
-    assert value >= np.nanmax(values) - 1e-9
+    check_best_height(Problem(setup, seed), c, np.logspace(-9, 4, 3000))
 
 
 def test_best_path_solves_its_equation():
@@ -375,26 +375,7 @@ def test_height_of_two_rows_matches_scipy_optimum(noise):
 @patient
 @given(setups, seeds)
 def test_slopes_match_derivative_of_log_z(setup, seed):
-    problem = Problem(setup, seed)
-    i, j, pair, _, lowest = problem.pair()
-    a, b = problem.lineages[i], problem.lineages[j]
-    previous = np.inf, np.inf
-    for climb in np.logspace(-4, 2, 13):
-        h = lowest + climb
-        expected = float(problem.model.log_z(a, b, h))
-        assert op.log_z(problem.forest, pair, h) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-        rise, drop, rise_falls, drop_falls = op.slopes(problem.forest, pair, h)
-        assert min(rise, drop, rise_falls, drop_falls) >= 0
-        slope = float(problem.model.slope(a, b, h))
-        assert rise - drop == pytest.approx(slope, rel=1e-7, abs=1e-7 * (rise + drop) + 1e-12)
-        step = 1e-5 * climb
-        below, above = op.slopes(problem.forest, pair, h - step), op.slopes(problem.forest, pair, h + step)
-        tiny = 1e-12 * (rise + drop) / step + 1e-12
-        assert (below[0] - above[0]) / (2 * step) == pytest.approx(rise_falls, rel=1e-5, abs=tiny)
-        assert (below[1] - above[1]) / (2 * step) == pytest.approx(drop_falls, rel=1e-5, abs=tiny)
-        assert rise <= previous[0] * (1 + 1e-12)
-        assert drop <= previous[1] * (1 + 1e-12)
-        previous = rise, drop
+    check_slopes(Problem(setup, seed))
 
 
 @patient
@@ -407,27 +388,10 @@ def test_rise_is_convex(setup, seed):
     assert np.all(np.diff(falls) <= 1e-12 * np.abs(falls[:-1]))
 
 
-def inside(low, high):
-    return np.concatenate([np.linspace(low, high, 40), low + (high - low) * np.logspace(-8, 0, 40)])
-
-
 @settings(patient, max_examples=100)
 @given(setups, seeds, st.floats(-5, 2), st.floats(-5, 2), st.booleans())
 def test_least_slope_is_a_lower_bound(setup, seed, log_low, log_width, from_lowest):
-    problem = Problem(setup, seed)
-    i, j, pair, shift, lowest = problem.pair()
-    low = lowest if from_lowest else lowest + 10.0**log_low
-    high = low + 10.0**log_width
-    tops = problem.forest.height[i] + problem.forest.height[j]
-    for s in {shift, 0.0}:
-        bound = op.least_slope(problem.forest, pair, low, high, s)
-        for h in inside(low, high):
-            g = 2 * h - tops
-            if g + s <= 0:
-                continue
-            rise, drop, _, _ = op.slopes(problem.forest, pair, h)
-            factor = (g + s) / (2 * high - tops + s)
-            assert bound <= factor * (rise - drop) + 1e-9 * (1 + factor * (rise + drop))
+    check_least_slope(Problem(setup, seed), log_low, log_width, from_lowest)
 
 
 @patient

@@ -54,11 +54,9 @@ from .options import (
     VerboseOption,
     check_cut_rows,
     check_dask,
-    check_inference_options,
+    check_fit_options,
     check_jobs,
-    check_options,
-    check_time_limit,
-    drop_unset,
+    fit_parameters,
     parse_path,
     read_cut,
     with_cut_rules,
@@ -246,21 +244,26 @@ def fit(
         scaling = STANDARDIZE["no" if no_standardize else standardize or "yes"]
         check_jobs(n_jobs)
         check_dask(dask)
-        particle_options = {"--proposal": proposal, "--particles": particles, "--runs": runs}
-        check_inference_options(inference, ["smc"], particle_options)
-        chain_options = {
+        options = {
+            "--rule": rule,
+            "--search": search,
+            "--refine": refine or None,
+            "--proposal": proposal,
+            "--particles": particles,
+            "--runs": runs,
             "--chains": chains,
             "--heated": heated,
             "--samples": samples,
+            "--max-seconds": max_seconds,
+            "--summary": summary,
+            "--heights": heights,
+            "--seed": seed,
             "--draw-parameters": draw_parameters or None,
+            "--real-process": real_process,
+            "--covariance": covariance,
+            "--noise": noise,
         }
-        check_inference_options(inference, ["mcmc"], chain_options | {"--max-seconds": max_seconds})
-        check_inference_options(inference, SAMPLERS, {"--summary": summary, "--heights": heights, "--seed": seed})
-        greedy_options = {"--rule": rule, "--search": search, "--refine": refine or None}
-        check_inference_options(inference, ["greedy"], greedy_options)
-        numbers = {"--particles": particles, "--runs": runs, "--chains": chains, "--samples": samples}
-        check_options(numbers | {"--heated": heated, "--max-seconds": max_seconds, "--noise": noise, "--seed": seed})
-        check_time_limit(samples, max_seconds)
+        check_fit_options(inference, options)
         if report:
             from ..report.page import check_packages
 
@@ -283,30 +286,14 @@ def fit(
         from ..process.multinomial import Multinomial
         from ..workflow.settings import ClusterSettings
 
-        parameters = drop_unset(
-            {
-                "rule": rule,
-                "search": search,
-                "refine": refine or None,
-                "proposal": proposal,
-                "n_particles": particles,
-                "n_runs": runs,
-                "n_chains": chains,
-                "n_heated": heated,
-                "n_samples": samples,
-                "max_seconds": max_seconds,
-                "summary": summary,
-                "summary_heights": heights,
-                "random_state": 0 if seed is None and inference in SAMPLERS else seed,
-                "draw_parameters": draw_parameters or None,
-                "real_process": real_process,
-                "covariance": covariance,
-                "noise": noise,
-                "categorical_process": ascertainment and Multinomial(ascertainment=ascertainment),
-                **asdict(cut),
-            }
+        parameters = fit_parameters(options)
+        if inference in SAMPLERS:
+            parameters.setdefault("random_state", 0)
+        if ascertainment is not None:
+            parameters["categorical_process"] = Multinomial(ascertainment=ascertainment)
+        fit_settings = ClusterSettings(
+            inference=inference, standardize=scaling, n_jobs=n_jobs, **parameters, **asdict(cut)
         )
-        fit_settings = ClusterSettings(inference=inference, standardize=scaling, n_jobs=n_jobs, **parameters)
         if dry_run:
             print_dry_run(rows, source, reasons, as_json, notes, fit_settings)
             return

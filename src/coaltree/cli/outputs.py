@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import typer
 
 from .._cut import explicit_rule
-from .._parameters import Integer, Orientation, PictureFormat, check_option
+from .._parameters import Integer, Orientation, PictureFormat, TreeFormat, check_option
 from ..errors import InputError
 from ..table.labels import count
 from .app import Notes, app, report_errors, suppress_output
 from .io import (
     READABLE_KINDS,
+    WRITABLE_KINDS,
     FromOption,
     TreeArgument,
     check_output,
@@ -21,6 +22,7 @@ from .io import (
     draw_trees,
     find_tree_kind,
     load_clustering,
+    print_json,
     read_model_record,
     read_tree_file,
     write_results,
@@ -31,9 +33,11 @@ from .options import (
     STANDARD_STREAM,
     CutRules,
     DebugOption,
+    JsonOption,
     ModelArgument,
     QuietOption,
     VerboseOption,
+    check_one_writer,
     parse_path,
     read_cut,
     with_cut_rules,
@@ -41,14 +45,6 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..tree.tree import Tree
-
-
-from .._parameters import TreeFormat
-from .io import (
-    WRITABLE_KINDS,
-    print_json,
-)
-from .options import JsonOption, check_one_writer
 
 _SMALLEST, _LARGEST = 1, 60
 

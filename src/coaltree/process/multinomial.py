@@ -302,12 +302,13 @@ class Multinomial(Process):
         wrong = np.flatnonzero(~self._is_recorded(X)).tolist()
         if not wrong:
             return
-        named = [quote(names[d]) if names else str(d) for d in wrong[:MAX_NAMED]]
+        listed_names = [quote(names[d]) if names else str(d) for d in wrong[:MAX_NAMED]]
         suffix = f" and {len(wrong) - MAX_NAMED} more" if len(wrong) > MAX_NAMED else ""
-        shown = "the same state in all their known cells" if self.ascertainment == "variable" else "only state 0"
+        pattern = "the same state in all their known cells" if self.ascertainment == "variable" else "only state 0"
         raise InputError(
-            f"{len(wrong)} column(s) show {shown}: {', '.join(named)}{suffix}. ascertainment={self.ascertainment!r} says that "
-            "such columns were not recorded. Leave them out, or, if they were recorded, use ascertainment=None."
+            f"{len(wrong)} column(s) show {pattern}: {', '.join(listed_names)}{suffix}. "
+            f"ascertainment={self.ascertainment!r} says that such columns were not recorded. Leave them out, or, "
+            "if they were recorded, use ascertainment=None."
         )
 
     def without_ascertainment(self) -> Self:
@@ -323,11 +324,11 @@ class Multinomial(Process):
         assert self.equilibrium is not None
         if not np.any(self.noise > 0):
             return states
-        shown, redrawn = states.copy(), rng.random(states.shape) < self.noise
+        cells, redrawn = states.copy(), rng.random(states.shape) < self.noise
         for d, q in enumerate(self.equilibrium):
             fresh = rng.choice(len(q), size=states.shape[:-1], p=q)
-            shown[..., d] = np.where(redrawn[..., d], fresh, states[..., d])
-        return shown
+            cells[..., d] = np.where(redrawn[..., d], fresh, states[..., d])
+        return cells
 
     def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
         """Return the messages, each column weighted by the log likelihood that differing states cost; NaN where flat."""
@@ -377,12 +378,12 @@ class Multinomial(Process):
             u = rng.random((size, n_columns, 1)) * cumulative[..., -1:]
             states[node] = np.minimum((cumulative <= u).sum(axis=2), counts - 1)
         at_leaves = np.moveaxis(states[: tree.n_leaves], 0, 1)
-        shown = self._observe(at_leaves.astype(np.float64), rng)
-        self._observe_sets(message, at_leaves, shown, rng)
-        return shown
+        cells = self._observe(at_leaves.astype(np.float64), rng)
+        self._observe_sets(message, at_leaves, cells, rng)
+        return cells
 
     def _observe_sets(
-        self, messages: SiteMessages, states: IntArray, shown: FloatArray, rng: np.random.Generator
+        self, messages: SiteMessages, states: IntArray, cells: FloatArray, rng: np.random.Generator
     ) -> None:
         """Draw the cells that are known to be one of several states again, given the states of their leaves.
 
@@ -401,7 +402,7 @@ class Multinomial(Process):
             )
             chances = np.cumsum(np.where(chances.sum(axis=1, keepdims=True) > 0, chances, 1.0), axis=1)
             ranks = (chances <= rng.random((len(chances), 1)) * chances[:, -1:]).sum(axis=1)
-            shown[:, row, d] = states_of_set[np.minimum(ranks, len(states_of_set) - 1)]
+            cells[:, row, d] = states_of_set[np.minimum(ranks, len(states_of_set) - 1)]
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return the distributions of states, with the equilibrium as prior."""
@@ -546,10 +547,10 @@ def smoothed_shares(codes: FloatArray, n_states: int | None = None) -> FloatArra
 
     A cell that is one of several states counts for all of them in equal parts.
     """
-    seen, sets = codes[codes >= 0].astype(np.intp), codes[codes < 0]
+    states, sets = codes[codes >= 0].astype(np.intp), codes[codes < 0]
     if n_states is None and len(sets):
-        n_states = int(max(np.frexp(-sets)[1].max(), seen.max(initial=0) + 1))
-    counts = np.bincount(seen, minlength=n_states or 1) + 1.0
+        n_states = int(max(np.frexp(-sets)[1].max(), states.max(initial=0) + 1))
+    counts = np.bincount(states, minlength=n_states or 1) + 1.0
     members = set_members(sets, len(counts)).astype(np.float64)
     sizes = members.sum(axis=1, keepdims=True)
     counts += (members / sizes)[sizes.ravel() < len(counts)].sum(axis=0)  # a set of all states says nothing
@@ -637,11 +638,11 @@ class Unseen(NamedTuple):
         constant = process.ascertainment == "variable"
         group = np.repeat(np.arange(len(firsts)), widths if constant else 1)
         starts = np.cumsum(widths) - widths
-        shown = np.arange(len(group)) - starts[group] if constant else np.zeros(len(group), dtype=np.intp)
+        cell_states = np.arange(len(group)) - starts[group] if constant else np.zeros(len(group), dtype=np.intp)
         column = np.array(firsts)[group]
         plain = process.without_ascertainment()._select_columns(column)
         plain.equilibrium = tuple(process.equilibrium[d] for d in column)  # to the last digit
-        unseen_X = np.where(known[:, column], shown, np.nan)
+        unseen_X = np.where(known[:, column], cell_states, np.nan)
         assert plain.equilibrium is not None
 
         def numbered(groups: IntArray) -> IntArray:
@@ -650,14 +651,14 @@ class Unseen(NamedTuple):
         columns = UnseenColumns(
             tuple(part for part in plain.columns(unseen_X) if isinstance(part, SiteColumns)),
             known[:, column],
-            np.array([q[k] for q, k in zip(plain.equilibrium, shown.tolist(), strict=True)]),
+            np.array([q[k] for q, k in zip(plain.equilibrium, cell_states.tolist(), strict=True)]),
             np.array(rates)[column],
             np.array(noises)[column],
             group,
             np.full(len(firsts), constant),
             np.bincount(group_of, minlength=len(firsts)).astype(np.float64),
         )
-        return cls(columns, plain, unseen_X, group_of, numbered(group_of), numbered(group), starts[group] + shown)
+        return cls(columns, plain, unseen_X, group_of, numbered(group_of), numbered(group), starts[group] + cell_states)
 
     def add_to(self, redraws: Redraws, trees: WeightedTrees) -> None:
         """Add the expected mutations of all unrecorded columns to those of the columns of the table."""
@@ -912,16 +913,16 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         redrawn[sites], states[sites] = site_redrawn, site_states
         unseen = self._draw_unseen(process, tree, rng)
         rates = _draw_rates(process.rate, redrawn[:, :-1], tree.branch_lengths, rng, unseen)
-        shown = self._noise_draws(process, states[self._columns, self._rows], rng)
-        drawn_states = (self._start[:, None] + states)[redrawn]
-        shshown_states = (self._start[self._columns] + self._codes)[shown]
+        from_noise = self._noise_draws(process, states[self._columns, self._rows], rng)
+        mutation_states = (self._start[:, None] + states)[redrawn]
+        noise_states = (self._start[self._columns] + self._codes)[from_noise]
         set_columns, set_states = self._set_draws(process, states, rng)
-        all_states = np.concatenate([drawn_states, shshown_states, set_states])
+        all_states = np.concatenate([mutation_states, noise_states, set_states])
         counts = np.bincount(all_states, minlength=int(self._n_states.sum())) + unseen.draws
         equilibria = self._draw_equilibria(process.equilibrium, counts, rng)
         noise = process.noise
         if self._moves_noise:
-            by_noise = np.bincount(np.concatenate([self._columns[shown], set_columns]), minlength=n_columns)
+            by_noise = np.bincount(np.concatenate([self._columns[from_noise], set_columns]), minlength=n_columns)
             noise = _draw_noise(noise, by_noise + unseen.by_noise, self._n_observed + unseen.cells, rng)
         return process.replace(rate=rates, equilibrium=equilibria, noise=noise)
 
@@ -1004,8 +1005,10 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         at_leaves = self._start[sets.columns] + states[sets.columns, sets.rows]
         inside = np.bincount(sets.cell, weights=sets.state == at_leaves[sets.cell], minlength=len(sets.rows)) > 0
         by_noise = noise * sets.shares(q)
-        shown = np.flatnonzero(rng.random(len(sets.rows)) < np.where(inside, by_noise / (by_noise + 1 - noise), 1.0))
-        return sets.columns[shown], sets.choose(q, shown, rng)
+        from_noise = np.flatnonzero(
+            rng.random(len(sets.rows)) < np.where(inside, by_noise / (by_noise + 1 - noise), 1.0)
+        )
+        return sets.columns[from_noise], sets.choose(q, from_noise, rng)
 
     def log_prior(self, process: Multinomial) -> float:
         """Return the log density of the parameters; minus infinity for rates out of range."""
