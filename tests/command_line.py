@@ -1,4 +1,4 @@
-"""The command line in tests: run it in this process, and check how it ends."""
+"""Helpers for tests of the command line: run it in this process and check how it ends."""
 
 import sys
 

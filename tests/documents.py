@@ -1,4 +1,4 @@
-"""The README and the pages of documentation as tests see them: what they tell readers to run, and what they leave out."""
+"""Helpers for tests of the documentation: the code blocks of a page, and which of them to skip."""
 
 import contextlib
 import re

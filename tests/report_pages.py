@@ -1,4 +1,4 @@
-"""Reports in tests: tables to make them of, and what stands in their pages."""
+"""Helpers for tests of reports: tables, and a parser of their pages."""
 
 import json
 from html.parser import HTMLParser

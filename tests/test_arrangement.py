@@ -1,4 +1,4 @@
-"""The order that the search sees a table in: it depends on content only, and so do trees of tables with many ties."""
+"""The arrangement of a table before the search depends on its content only, and so do trees with ties."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Tables without constant columns, or without columns in which everything is absent: the likelihood is conditioned on that."""
+"""Ascertainment: likelihoods conditioned on the columns that a table can contain."""
 
 import itertools
 import json

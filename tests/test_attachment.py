@@ -1,4 +1,4 @@
-"""Where a new leaf attaches, before anything is known of it: against quadrature, and against the coalescent itself."""
+"""Attachment points of a new leaf under the prior, against quadrature and simulated coalescents."""
 
 from itertools import pairwise
 

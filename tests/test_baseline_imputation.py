@@ -1,4 +1,4 @@
-"""Other ways to tell missing cells, against their definitions, cell by cell."""
+"""Baselines that predict missing cells, against their definitions."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Parameters fitted to trees: against formulas worked out by hand, maxima found by scipy, finite differences and the truth.
+"""Parameters fitted to trees: against formulas worked out by hand, maxima of scipy, finite differences and the truth.
 
 The objective is written down a second time: dense likelihoods and sums over states of `reference.py`, priors of scipy.
 """

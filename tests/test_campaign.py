@@ -1,4 +1,4 @@
-"""The fault campaign in small: a few hundred cases with fixed seeds; ``tools/campaign.py`` runs thousands."""
+"""A small fault campaign: a few hundred cases with fixed seeds; ``tools/campaign.py`` runs thousands."""
 
 import campaign
 import numpy as np

@@ -1,4 +1,4 @@
-"""Character files: NEXUS, FASTA, PHYLIP and CLDF, right ones and broken ones."""
+"""Character files: NEXUS, FASTA, PHYLIP and CLDF, valid and damaged."""
 
 import gzip
 import json

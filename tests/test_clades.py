@@ -1,3 +1,5 @@
+"""Clades: numbering, Robinson-Foulds distances, and joining of clades into trees."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The command line, from files to files."""
+"""The command line: fit, demo and version, from files to files."""
 
 import csv
 import json

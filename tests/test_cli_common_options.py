@@ -1,4 +1,4 @@
-"""What all commands do alike: standard streams, JSON, more and fewer words, help and completion."""
+"""Options that all commands share: standard streams, JSON, verbosity, help and completion."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""The command cut, and the words after a fit."""
+"""The command cut, and what the summary of a fit says about its clusters."""
 
 import csv
 import io

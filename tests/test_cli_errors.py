@@ -1,4 +1,4 @@
-"""What the command line refuses: one sentence that names what is wrong, exit code 2, and nothing written."""
+"""Error messages of the command line: one sentence that names the problem, exit code 2, and no file written."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The command impute: a table with holes in, the same table without them out."""
+"""The command impute: which cells of a file are filled, and with what."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""The commands score and place: a model and new rows in, a csv out."""
+"""The commands score and place: a model and new rows in, a csv file out."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The commands convert, plot and simulate: trees in files of every kind."""
+"""The commands convert, plot and simulate, with tree files of every format."""
 
 import csv
 import io

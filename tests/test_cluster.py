@@ -1,4 +1,4 @@
-"""A Dask cluster: worker processes find what threads find, bit for bit, whatever happens to them."""
+"""Fits and predictions on a Dask cluster: the same results as with threads, also when workers are lost."""
 
 import gc
 import importlib

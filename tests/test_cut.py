@@ -1,3 +1,5 @@
+"""Rules that cut a tree into flat clusters, against their definitions and SciPy."""
+
 import numpy as np
 import pytest
 from hypothesis import given

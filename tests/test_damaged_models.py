@@ -1,4 +1,4 @@
-"""Damaged and altered model files: every one is refused with a message, and none costs more memory than its size warrants."""
+"""Damaged and altered model files are rejected with a message, without allocating much memory."""
 
 import io
 import tracemalloc

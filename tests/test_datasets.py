@@ -1,4 +1,4 @@
-"""Loaders on small made-up files of the published formats."""
+"""Loaders of data sets, on small made-up files of the published formats."""
 
 import gzip
 import hashlib

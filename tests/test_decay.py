@@ -1,3 +1,5 @@
+"""The exponential of the kernels, against numpy's."""
+
 import numpy as np
 import pytest
 from hypothesis import given

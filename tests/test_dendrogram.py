@@ -1,4 +1,4 @@
-"""Dendrograms: what is on the axes, not how it looks."""
+"""Dendrograms: the content of the axes."""
 
 import builtins
 import io

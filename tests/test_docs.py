@@ -1,4 +1,4 @@
-"""The pages of docs/ run as they are written, lead somewhere, and leave nothing public out."""
+"""The pages of docs/: their code runs, their links are valid, and they cover all public names."""
 
 import ast
 import importlib.util

@@ -1,4 +1,4 @@
-"""The examples in the docstrings run and say what they say."""
+"""The examples in docstrings run, and every public name has one."""
 
 import doctest
 import importlib

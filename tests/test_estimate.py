@@ -1,4 +1,4 @@
-"""Estimates of the time and memory of a fit, before it begins."""
+"""Estimates of the time and memory of a fit."""
 
 import numpy as np
 import pytest

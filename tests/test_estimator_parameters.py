@@ -1,4 +1,4 @@
-"""Parameters of the estimators, by column, and the clock that processes go by."""
+"""Parameters that the estimators use and report, by column and in its units."""
 
 import numpy as np
 import pandas as pd

@@ -1,3 +1,5 @@
+"""CoalescentClustering with a greedy tree: attributes, invariance, cuts and edge cases."""
+
 import numpy as np
 import pandas as pd
 import polars as pl

@@ -1,4 +1,4 @@
-"""The estimators and the command line with Markov chains, and with a greedy tree that is refined."""
+"""Estimators and the command line with Markov chains, and with a refined greedy tree."""
 
 import importlib.util
 import json

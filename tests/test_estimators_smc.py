@@ -1,4 +1,4 @@
-"""CoalescentClustering with a sample of trees."""
+"""CoalescentClustering with a sample of trees from sequential Monte Carlo."""
 
 import json
 

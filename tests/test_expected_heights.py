@@ -1,4 +1,4 @@
-"""Expected heights: the means of the posterior given the clades, by quadrature and by the prior; order, ties and closed form."""
+"""Expected heights of merges, against quadrature and the prior: order, ties and the closed form."""
 
 import math
 

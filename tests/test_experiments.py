@@ -1,4 +1,4 @@
-"""The experiments run, their numbers are right, and the page shows what they found."""
+"""The experiments of the paper: quick runs, their numbers, and the page that shows them."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The kernels as they were built, as plain Python, and the constants that both have."""
+"""Compiled kernels and the same files as plain Python give the same results, with the same constants."""
 
 import re
 import subprocess

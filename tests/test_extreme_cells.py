@@ -1,4 +1,4 @@
-"""Extreme cells in the table of a tree: which they are, where they go, and which rows are odd because of them."""
+"""Extreme cells: how they are moved for the search, and which rows are odd because of them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Units, rates and arguments at and beyond the edge of what double precision holds: a right answer or one sentence."""
+"""Units, rates and arguments at the limits of double precision: a correct result or an error message."""
 
 from typing import get_args
 

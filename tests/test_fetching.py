@@ -1,4 +1,4 @@
-"""Files of data sets: from a folder, from the web, and what is said when they cannot be had."""
+"""Files of data sets: from a local folder or from the web, and the messages if they are not available."""
 
 import errno
 import functools

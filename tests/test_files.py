@@ -1,4 +1,4 @@
-"""Files for the user, whole or not at all."""
+"""Files are written completely or not at all."""
 
 import csv
 import io

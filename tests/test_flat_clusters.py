@@ -1,4 +1,4 @@
-"""Flat clusters: large enough, every row in the likeliest one, and sensible for tables that are not."""
+"""Flat clusters of the default cut: their size, outliers, and warnings about columns and rows."""
 
 import warnings
 

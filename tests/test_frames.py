@@ -1,4 +1,4 @@
-"""Results as frames: of the kind that went in, with the user's own index."""
+"""Results as frames of the same library as the input, with its index."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Greedy inference: every merge against a search over all pairs and all heights, and the pieces it is made of."""
+"""Greedy inference: every merge against a search over all pairs and all heights, and the functions it is made of."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""The density that merge heights are drawn from: near to what it stands for, and drawn from as it says."""
+"""The density that merge heights are drawn from: against the integrand, and draws against the density."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Tables that broke something: odd names, damaged files, numbers at the edge, objects of other libraries."""
+"""Unusual tables: odd names, damaged files, extreme numbers, and objects of other libraries."""
 
 import datetime as dt
 import gzip

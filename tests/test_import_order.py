@@ -1,4 +1,4 @@
-"""Imports point only back along the way that data flows."""
+"""Imports point only backwards along the flow of data."""
 
 import ast
 import importlib.util

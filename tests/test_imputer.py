@@ -1,4 +1,4 @@
-"""CoalescentImputer: what is filled, what is left alone, and whether its intervals keep their word."""
+"""CoalescentImputer: which cells are filled, dtypes, indicators, draws, and the coverage of intervals."""
 
 import datetime as dt
 import math

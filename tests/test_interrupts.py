@@ -1,4 +1,4 @@
-"""Ctrl-C: a real process is interrupted while it reads or writes."""
+"""Ctrl-C while a process reads or writes."""
 
 import contextlib
 import os

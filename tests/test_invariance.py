@@ -1,4 +1,4 @@
-"""What must not change a tree: the order of rows and columns, units, names of categories, columns without cells."""
+"""Trees are invariant to the order of rows and columns, to units, to names of categories and to empty columns."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Kingman's coalescent: its density against two other computations, its draws against known laws.
+"""Kingman's coalescent: its density against two other computations, its draws against known distributions.
 
 Statistical tests use fixed seeds, and bounds that a correct simulator fails once in 100,000 seeds.
 """

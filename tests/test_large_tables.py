@@ -1,4 +1,4 @@
-"""Large text files: read and filled many lines at a time, with the same result as line by line."""
+"""Large text files: reading and filling many lines at a time gives the same result as line by line."""
 
 import tracemalloc
 from contextlib import nullcontext

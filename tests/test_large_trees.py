@@ -1,4 +1,4 @@
-"""Trees of many leaves and of shapes that are hard on recursion, through everything that comes after the tree."""
+"""Trees with many leaves and of shapes that are hard on recursion."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Trees and samples in other libraries: the same heights, names and clades, asked for by their own means."""
+"""Conversion of trees and samples to other libraries: the same heights, names and clades."""
 
 import sys
 

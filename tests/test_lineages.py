@@ -1,4 +1,4 @@
-"""Lineages through time: the prior against its master equation, samples against brute force, pictures against numbers."""
+"""Lineages through time: the prior against its master equation, samples against brute force, plots against numbers."""
 
 import numpy as np
 import pytest

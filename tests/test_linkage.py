@@ -1,4 +1,4 @@
-"""scipy's linkage matrix: what scipy makes we read, what we write scipy understands."""
+"""SciPy's linkage matrices: written, read, and rejected if invalid."""
 
 from itertools import combinations
 

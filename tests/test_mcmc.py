@@ -1,4 +1,4 @@
-"""Markov chains over trees: they visit trees as often as they are likely, go on from a file, and know whether they agree."""
+"""Markov chains over trees: exactness, checkpoints, convergence diagnostics and heated chains."""
 
 import importlib
 import json

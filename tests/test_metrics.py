@@ -1,4 +1,4 @@
-"""Scores against their definitions, leaf by leaf, and against higra."""
+"""Scores of trees, against their definitions and higra."""
 
 import time
 import warnings

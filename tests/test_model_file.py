@@ -1,4 +1,4 @@
-"""Fitted models in files: what comes back is what was saved, and nothing else is taken for a model."""
+"""Model files: round trips, and rejection of damaged or foreign files."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""What the moves of a chain keep up to date, against all of it made anew."""
+"""Moves of a chain update its densities, order and messages as if everything were computed anew."""
 
 from __future__ import annotations
 

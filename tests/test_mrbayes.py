@@ -1,4 +1,4 @@
-"""MrBayes, a program that shares nothing with this one, samples the same posterior over trees of binary columns and of DNA."""
+"""MrBayes, which shares no code with this library, samples the same posterior for binary columns and DNA."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Missing cells filled from near rows for the search: by the definition, invariance, and what stays missing."""
+"""Missing cells filled from near rows for the search: the definition, invariance, and what stays missing."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The search by neighbours: as good as the exact one, whatever the table looks like."""
+"""The neighbour search: trees as good as those of the exact search, on tables of many kinds."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""New rows through CoalescentClustering: densities in the table's units, places with names, clusters."""
+"""Predictions of CoalescentClustering for new rows: densities, placements and clusters."""
 
 import numpy as np
 import pandas as pd

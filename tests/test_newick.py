@@ -1,4 +1,4 @@
-"""Newick text: there and back with our reader, DendroPy and Bio.Phylo, and the words for bad text."""
+"""Newick text: round trips with our reader, DendroPy and Bio.Phylo, and messages for invalid text."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""NEXUS files: there and back with our reader and DendroPy, the ways of other programs, and the words for bad files."""
+"""NEXUS files: round trips with our reader and DendroPy, dialects, and messages for invalid files."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Normal scores of real columns, and predictions by them."""
+"""Normal scores of real columns, and predictions with them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is shown of results: short, and no text of the user's is taken for HTML."""
+"""Text and HTML representations: short, with all text of users escaped."""
 
 from html.parser import HTMLParser
 

@@ -1,4 +1,4 @@
-"""Categories that all mutate at one rate have a search of their own for the best height."""
+"""The search for the best height of categories that all mutate at one rate."""
 
 import numpy as np
 import pytest

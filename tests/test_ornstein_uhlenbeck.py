@@ -1,4 +1,4 @@
-"""Stationary diffusion, against whole covariance matrices, slow searches and enumeration."""
+"""The Ornstein-Uhlenbeck process, against dense covariance matrices, slow searches and enumeration."""
 
 import warnings
 

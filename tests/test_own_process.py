@@ -1,4 +1,4 @@
-"""A process of the user's own goes through inference, prediction, estimators, model files and reports."""
+"""A process defined by a user works in inference, prediction, estimators, model files and reports."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Heat maps, densities, co-clustering and traces: what is on the axes, against the table and the model."""
+"""Heat maps, densities, co-clustering and traces: the content of the axes, against the table and the model."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Places in groups of which rows look at some: the answers are those of all places."""
+"""Attachment points in groups, of which rows evaluate only some: the same results as with all points."""
 
 import numpy as np
 import pytest

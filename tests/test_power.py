@@ -1,4 +1,4 @@
-"""standardize="power": the transform itself, and that all that comes out is in the units of the table."""
+"""The power transform of real columns: the transform itself, and results in the units of the table."""
 
 import io
 import json

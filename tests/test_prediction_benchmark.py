@@ -1,4 +1,4 @@
-"""What the benchmark of predictions does to tables before and after methods see them."""
+"""The benchmark of predictions: hidden cells, errors, and the tables it writes."""
 
 import math
 

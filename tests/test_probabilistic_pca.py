@@ -1,4 +1,4 @@
-"""Probabilistic principal components against scikit-learn and a brute-force Gaussian."""
+"""Probabilistic principal components, against scikit-learn and a brute-force Gaussian."""
 
 import numpy as np
 import pytest

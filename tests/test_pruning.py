@@ -1,4 +1,4 @@
-"""Leaves taken off a tree and put on: against the heights of pairs, and against DendroPy."""
+"""Leaves removed from a tree and added to it: against the heights of pairs, and against DendroPy."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Known facts about the published data sets, where they are at hand."""
+"""Published sizes and facts of the data sets, where their files are available."""
 
 import hashlib
 

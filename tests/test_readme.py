@@ -1,4 +1,4 @@
-"""The README's commands and code run and print what it says, and its figures come from a script."""
+"""The README: its commands and code run, and its figures come from a script."""
 
 import ast
 import importlib.util

@@ -1,4 +1,4 @@
-"""The report on a model: its facts against facts that were found otherwise, its page, its errors."""
+"""The report on a model: its facts against independent computations, its page, and its errors."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""What a report says of how far to trust it: rows and cells that do not fit, support, the sample, the fit."""
+"""The verdicts of a report: odd rows and cells, support, samples and fit."""
 
 import math
 import re

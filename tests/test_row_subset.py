@@ -1,4 +1,4 @@
-"""Questions to models whose trees for predictions are drawn over a part of the rows, or over columns that repeat each other."""
+"""Predictions of models whose trees are drawn for a part of the rows, or for columns that depend on each other."""
 
 import numpy as np
 import pytest

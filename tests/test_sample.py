@@ -1,3 +1,5 @@
+"""TreeSample: weights, clades, summaries, distances and effective sizes, against their definitions and DendroPy."""
+
 import copy
 import pickle
 

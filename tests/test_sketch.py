@@ -1,4 +1,4 @@
-"""Sketches of sites against the messages that they stand for, and trees of wide tables of states by another route."""
+"""Sketches of sites are lower bounds of the slopes of messages, and do not change trees."""
 
 import numpy as np
 import pytest

@@ -1,3 +1,5 @@
+"""scikit-learn's own checks of estimators."""
+
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 

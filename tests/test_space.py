@@ -1,4 +1,4 @@
-"""The exact search through boxes: the tree that comparing all pairs gives, whether boxes rule pairs out or not."""
+"""The exact search through boxes gives the same tree as comparing all pairs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Messages of stationary columns against the integrals that they stand for, from hardly any noise to a lot of it."""
+"""Messages of stationary columns, against the integrals that they stand for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markov chains in the file of a model."""
+"""Markov chains in model files."""
 
 import io
 import json

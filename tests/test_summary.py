@@ -1,4 +1,4 @@
-"""Summary trees: what they say about merges, and how other programs read it."""
+"""Summary trees: their annotations, and how other programs read them."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Tables in memory: kinds, cells, names, bad input and the encoding."""
+"""Tables in memory: column kinds, cells, names, invalid input and the encoding."""
 
 import datetime as dt
 import re

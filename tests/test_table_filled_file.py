@@ -1,4 +1,4 @@
-"""Missing cells of a file, filled in."""
+"""Missing cells of files are filled in."""
 
 import csv
 import datetime as dt

@@ -1,4 +1,4 @@
-"""Missing cells of a table in memory, filled in."""
+"""Missing cells of tables in memory are filled in."""
 
 import copy
 import datetime as dt

@@ -1,4 +1,4 @@
-"""New rows, read as the rows of the fit were."""
+"""New rows are read with the columns and categories of the fit."""
 
 import datetime as dt
 

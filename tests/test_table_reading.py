@@ -1,4 +1,4 @@
-"""Tables from files."""
+"""Tables are read from csv, tsv and parquet files."""
 
 import datetime as dt
 import gzip

@@ -1,4 +1,4 @@
-"""Traces of Markov chains, as a picture and in a report."""
+"""Plots of traces of Markov chains, and their section in a report."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Trees: what is legal, what is refused and in which words, and the facts a tree states about itself."""
+"""Trees: validity, error messages, attributes, equality and order of leaves."""
 
 import copy
 import pickle

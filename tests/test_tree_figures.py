@@ -1,4 +1,4 @@
-"""Circular dendrograms, tanglegrams and samples of trees on top of each other: what is on the axes, not how it looks."""
+"""Circular dendrograms, tanglegrams and samples of trees: the content of the axes."""
 
 import io
 from itertools import combinations

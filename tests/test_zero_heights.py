@@ -1,4 +1,4 @@
-"""Rows that a tree does not tell apart are said to be so, where there are many."""
+"""The description of merges at height zero, where there are many."""
 
 import numpy as np
 import pytest
