@@ -185,6 +185,8 @@ def figures(modules: dict[str, Module], static: bool = False) -> dict[str, int]:
     callers = count_callers(modules)
     files = [module for module in modules.values() if module.path.name != "__init__.py"]
     single = [module for module in files if callers[module.name] == 1]
+    # What the `__init__` of a package imports: names for users, and the commands of the command line.
+    public = {name for module in modules.values() if module.path.name == "__init__.py" for name in module.imports}
     values = {
         "modules": len(files),
         "of them kernels": sum(module.is_kernel for module in files),
@@ -193,6 +195,7 @@ def figures(modules: dict[str, Module], static: bool = False) -> dict[str, int]:
         "lines of table/": sum(module.n_lines for module in files if module.package == "table"),
         "modules under 150 lines": sum(module.n_lines < 150 for module in files),
         "modules with a single caller": len(single),
+        "of them public names or commands": sum(module.name in public for module in single),
         f"of them under {SMALL} lines": sum(module.n_lines < SMALL for module in single),
         "import cycles": len(find_cycles(modules)),
         "isinstance on processes outside process/": len(process_checks(modules)),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ._validation import quote
 from .errors import InputError
+from .table.labels import is_missing
 from .tree.tree import Tree, check_tree
 
 
@@ -232,23 +233,12 @@ def encode_labels(labels: Iterable[Hashable], n_leaves: int) -> tuple[NDArray[np
                 "number, a string or something else that can be compared."
             ) from None
     for label, code in number.items():
-        if _is_missing(label):
+        if is_missing(label):
             leaf = int(np.argmax(codes == code))
             raise InputError(
                 f"The label of leaf {leaf} is missing ({quote(label)}); every leaf needs one, so leave such rows out first."
             )
     return codes, len(number)
-
-
-def _is_missing(label: Any) -> bool:
-    """Return whether a label is None, NaN, NaT or pandas' NA."""
-    if label is None:
-        return True
-    try:
-        return bool(label != label)
-    except (TypeError, ValueError):
-        # pandas.NA is neither equal nor unequal to itself.
-        return True
 
 
 def _common_ancestors(tree: Tree, left: NDArray[np.intp], right: NDArray[np.intp]) -> NDArray[np.intp]:
