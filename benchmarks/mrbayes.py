@@ -81,17 +81,17 @@ def run(X, rate, n_samples, thin, seeds, folder, bases=False, start=None):
     Chains
     """
     folders = [Path(folder) / str(seed) for seed in seeds]
-    for run_folder, seed in zip(folders, seeds, strict=True):
-        run_folder.mkdir(parents=True)
-        (run_folder / "table.nex").write_text(script(X, rate, n_samples, thin, seed, bases, start))
+    for own, seed in zip(folders, seeds, strict=True):
+        own.mkdir(parents=True)
+        (own / "table.nex").write_text(script(X, rate, n_samples, thin, seed, bases, start))
     start, before = time.perf_counter(), children_seconds()
-    running = [_start(run_folder) for run_folder in folders]
+    running = [_started(own) for own in folders]
     outputs = [process.communicate()[0] for process in running]
     took = time.perf_counter() - start, children_seconds() - before
     for process, output in zip(running, outputs, strict=True):
         if process.returncode:
             raise RuntimeError(f"MrBayes stopped: {output[-1000:]}")
-    return Chains([_read_chain(run_folder, rate) for run_folder in folders], took[1], took[0])
+    return Chains([_read(own, rate) for own in folders], took[1], took[0])
 
 
 def script(X, rate, n_samples, thin, seed, bases=False, start=None):
@@ -131,7 +131,7 @@ def children_seconds():
     return times.children_user + times.children_system
 
 
-def _start(folder):
+def _started(folder):
     return subprocess.Popen(
         [PROGRAM, "table.nex"],
         cwd=folder,
@@ -142,14 +142,14 @@ def _start(folder):
     )
 
 
-def _read_chain(folder, rate):
+def _read(folder, rate):
     _, header, *lines = (folder / "table.nex.p").read_text().splitlines()
     columns = np.array([line.split("\t") for line in lines[1:]], dtype=float).T  # without where it began
-    columns_by_name = dict(zip(header.split("\t"), columns, strict=True))
+    found = dict(zip(header.split("\t"), columns, strict=True))
     return Chain(
-        columns_by_name["TH"] / (SEEN * rate),
-        columns_by_name["TL"] / (SEEN * rate),
-        columns_by_name["LnL"],
-        columns_by_name["LnL"] + columns_by_name["LnPr"],
+        found["TH"] / (SEEN * rate),
+        found["TL"] / (SEEN * rate),
+        found["LnL"],
+        found["LnL"] + found["LnPr"],
         (folder / "table.nex.t").read_text(),
     )

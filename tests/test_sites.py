@@ -64,8 +64,8 @@ def test_site_merges_match_formula(rate, noise):
         expected = by_formula(q, rates, message(forest, i), message(forest, j), *climbs)
         assert log_z(forest, i, j, h) == pytest.approx(sum(np.log(z) for z, _ in expected), rel=1e-12)
         merged(forest, i, j, h, into)
-        for item, (_, value) in zip(message(forest, into), expected, strict=True):
-            np.testing.assert_allclose(item, value, rtol=1e-12)
+        for own, (_, wanted) in zip(message(forest, into), expected, strict=True):
+            np.testing.assert_allclose(own, wanted, rtol=1e-12)
     if not noise:
         assert log_z(forest, 6, 7, 0.0) == -np.inf  # states differ, and there is no time
     op.move(forest, 12, 15)

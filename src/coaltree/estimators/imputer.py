@@ -283,14 +283,14 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         return tags
 
 
-def _cell_codes(predictions: Predictions, k: int, rows: IntArray, scale: ColumnScale) -> CellCodes:
+def _cell_codes(found: Predictions, k: int, rows: IntArray, scale: ColumnScale) -> CellCodes:
     """Return the distributions of the cells of some rows in the k-th real column."""
     quantiles = np.full((len(rows), len(LEVELS)), np.nan)
-    if predictions.quantiles is not None:
-        at = predictions.quantiles.at[rows, k]
-        known = (at >= 0) & np.isfinite(predictions.sd[rows, k])
-        quantiles[known] = predictions.quantiles.values[at[known]]
-    return CellCodes(predictions.mean[rows, k], predictions.sd[rows, k], quantiles, scale.decode)
+    if found.quantiles is not None:
+        at = found.quantiles.at[rows, k]
+        known = (at >= 0) & np.isfinite(found.sd[rows, k])
+        quantiles[known] = found.quantiles.values[at[known]]
+    return CellCodes(found.mean[rows, k], found.sd[rows, k], quantiles, scale.decode)
 
 
 def _fill(X: Any, rows: NewRows, fills: dict[int, tuple[IntArray, Any]]) -> Any:
