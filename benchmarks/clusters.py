@@ -36,7 +36,6 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 import coaltree as ct
-from coaltree._cut import DEFAULT_RESOLUTION
 from coaltree.metrics import dendrogram_purity
 from coaltree.tree.cut import cut_by_count
 from coaltree.workflow import model as fitted_model
@@ -286,7 +285,7 @@ def choose_defaults(chosen):
         (rate, noise, site_noise, resolution)
         for rate in (0.25, 0.5, 1.0)
         for noise, site_noise in ((0.3, 0.1), (0.5, 0.2), (0.7, 0.4))
-        for resolution in (0.12, 0.15, 0.18, 0.2, 0.22, 0.25, 0.3)
+        for resolution in (None, 0.12, 0.15, 0.18, 0.2, 0.22, 0.25, 0.3)  # None is the default cut
     ]
     scores = {setting: [] for setting in tried}
     kept = modelling.RATE, modelling.NOISE, modelling.SITE_RATE, modelling.SITE_NOISE
@@ -318,7 +317,7 @@ def choose_defaults(chosen):
         print(f"  {setting}: {own.mean():.3f}; {own[halves].mean():.3f} {own[~halves].mean():.3f}")
     for half in (halves, ~halves):
         best = int(table[:, half].mean(axis=1).argmax())
-        ours_at = tried.index((0.5, 0.5, 0.2, DEFAULT_RESOLUTION))
+        ours_at = tried.index((0.5, 0.5, 0.2, None))
         print(
             f"best on one half: {tried[best]}, ARI {table[best, half].mean():.3f}; on the other "
             f"{table[best, ~half].mean():.3f}, where the defaults have {table[ours_at, ~half].mean():.3f}"

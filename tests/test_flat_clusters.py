@@ -1,13 +1,17 @@
 """Flat clusters of the default cut: their size, outliers, and warnings about columns and rows."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.cluster.hierarchy import cophenet
+from scipy.spatial.distance import squareform
 from scipy.stats import norm
+from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 
 import coaltree as ct
@@ -145,8 +149,57 @@ def test_natural_cut_states_reason():
     assert ct.CoalescentClustering().fit(X)._model.clusters_chosen_by == "gap"
     noise = np.random.default_rng(0).normal(size=(200, 5))
     assert ct.CoalescentClustering().fit(noise)._model.clusters_chosen_by == "no structure"
-    tree = ct.Tree([[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.4, 0.5, 0.6])
-    assert natural_cut(tree, 1, 1.7) == (1.7, "default resolution")
+    tree = ct.Tree([[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.9, 1.0, 1.8])
+    cut = natural_cut(tree, 1, RATE)
+    assert (cut.reason, cut.resolution) == ("mean correlation", pytest.approx(np.exp([-0.9, -1, *[-1.8] * 4]).mean()))
+    assert natural_cut(tree, 1, RATE / 2).reason == "no structure"  # all rows have a correlation of at least exp(-0.9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_default_cut_has_the_largest_modularity(seed):
+    """By brute force over all ways to cut a random tree into clades."""
+    rng = np.random.default_rng(seed)
+    n, rate = 11, 0.8
+    tree = ct.simulate_tree(n, rng)
+    heights = np.linspace(0.8, 3.0, n - 1) + rng.uniform(-0.1, 0.1, n - 1)  # high, different and without a gap
+    tree = ct.Tree(tree.children, np.append(np.zeros(n), heights))
+    correlations = np.exp(-2 * rate * squareform(pdist_of(tree)))
+    pairs = np.triu_indices(n, 1)
+    excess = correlations - correlations[pairs].mean()
+
+    def partitions(node):
+        yield [tree.leaves_below(node)]
+        if node >= n:
+            left, right = tree.children[node - n]
+            for one, other in product(partitions(left), partitions(right)):
+                yield one + other
+
+    def modularity(clusters):
+        return sum(excess[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)].sum() for rows in clusters)
+
+    best = max(partitions(tree.n_nodes - 1), key=modularity)
+    cut = natural_cut(tree, 1, rate)
+    assert cut.resolution == pytest.approx(correlations[pairs].mean())
+    assert {frozenset(rows.tolist()) for rows in best} == {
+        frozenset(np.flatnonzero(labels == k).tolist())
+        for labels in [cut_by_height(tree, cut.height)]
+        for k in range(labels.max() + 1)
+    }
+
+
+def pdist_of(tree):
+    """Return the heights at which pairs of leaves merge, as SciPy finds them."""
+    return cophenet(tree.to_linkage())
+
+
+def test_default_resolution_gives_the_default_clusters():
+    X = load_wine().data[::2]
+    model = ct.CoalescentClustering().fit(X)
+    resolution = model._model.default_resolution
+    assert model._model.clusters_chosen_by == "mean correlation"
+    assert f"{resolution:.2g}" in model._model.cut_words
+    np.testing.assert_array_equal(model.cut(resolution=resolution), model.labels_)
+    assert ct.CoalescentClustering(resolution=0.3).fit(X)._model.default_resolution is None
 
 
 def test_outlier_joins_cluster_of_highest_density():

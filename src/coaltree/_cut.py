@@ -13,8 +13,6 @@ from typing import Any
 from ._parameters import FLAG, AnyOf, Constraint, Integer, Interval, check_parameter
 from .errors import InputError
 
-DEFAULT_RESOLUTION = 0.18  # least correlation, without noise, of rows in one cluster if the heights have no clear gap
-
 
 @dataclass(frozen=True)
 class CutRule:
@@ -78,10 +76,10 @@ DEFAULT_WORDS = {
     "gap": "separated by a gap in the heights of the tree",
     "no structure": "because the heights of the tree show no structure",
     "no structure within": "with no structure in the heights of the tree within them",
-    "default resolution": f"at the default resolution of {DEFAULT_RESOLUTION:g}, because the heights have no clear gap",
+    "mean correlation": "at a resolution of {:.2g}, the mean correlation of two rows, because the heights have no clear gap",
     "likelihood ratio": "where the model prefers one tree to two",
 }
-"""Reasons for the clusters if no rule is given: of one tree, or of a sample of trees."""
+"""Reasons for the clusters if no rule is given: of one tree, or of a sample of trees. ``{}`` is the resolution."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -147,8 +145,8 @@ def change_cut(cut: Cut, **rules: Any) -> Cut:
     return Cut(**{name: getattr(cut, name) for name in kept_fields} | rules)
 
 
-def describe_cut(cut: Cut, chosen_by: str) -> str:
-    """Return where a tree was cut, as the end of the sentence "5 clusters, ..."."""
+def describe_cut(cut: Cut, chosen_by: str, resolution: float | None = None) -> str:
+    """Return where a tree was cut, as the end of the sentence "5 clusters, ..."; with the resolution of a default cut."""
     if chosen_by in CUT_RULES:
         return CUT_RULES[chosen_by].words.format(getattr(cut, chosen_by))
-    return DEFAULT_WORDS[chosen_by]
+    return DEFAULT_WORDS[chosen_by].format(resolution)

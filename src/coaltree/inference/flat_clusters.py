@@ -12,7 +12,14 @@ from .._cut import Cut
 from ..process.base import MERGES_PER_CALL, Process
 from ..process.kernels.passes import best_partners, pass_up
 from ..table.column_warnings import MIN_EXTREME_DISTANCE
-from ..tree.cut import cut_nodes, label_leaves, number_clusters, resolution_to_height, split_heights
+from ..tree.cut import (
+    cut_nodes,
+    label_leaves,
+    mean_correlation,
+    number_clusters,
+    resolution_to_height,
+    split_heights,
+)
 from ..tree.edit import without_leaves
 from ..tree.tree import Tree
 
@@ -30,6 +37,7 @@ MIN_OUTLIER_RATIO, MAX_OUTLIER_SHARE = 4.0, 0.05
 # A table has no structure if its highest split is less than max(FLAT_RATIO, 1 + FLAT_COLUMNS / n_columns) times as high as
 # split number FLAT_SPLIT. With fewer columns the splits of pure noise differ more.
 FLAT_RATIO, FLAT_SPLIT, FLAT_COLUMNS = 1.35, 8, 2.8
+LOW_CORRELATION = 0.18  # a split is high if rows on its two sides are less correlated
 # Rows are stray if one column contributes this share of their squared distance to the others, in standard deviations of the
 # others. Smaller tables have no stray rows.
 MIN_COLUMN_SHARE, MIN_STRAY_TABLE = 0.8, 20
@@ -175,26 +183,27 @@ def hang_above(tree: Tree, rows: IntArray) -> Tree:
 
 
 class NaturalCut(NamedTuple):
-    """The default height of a cut, and the reason for it."""
+    """The default height of a cut, the reason for it, and the resolution if that is the reason."""
 
     height: float
-    reason: Literal["one row", "gap", "no structure", "no structure within", "default resolution"]
+    reason: Literal["one row", "gap", "no structure", "no structure within", "mean correlation"]
+    resolution: float | None = None
 
 
-def natural_cut(tree: Tree, min_size: int, default_height: float, n_columns: int = 10) -> NaturalCut:
+def natural_cut(tree: Tree, min_size: int, rate: float, n_columns: int = 10) -> NaturalCut:
     """Return where to cut a tree by default.
 
     Splits are merges with at least `min_size` leaves on both sides. If one of the ten highest is at least 2.5 times as high as
     the next, or one of the forty highest eight times, the tree is cut between the two with the largest ratio. If the first eight
-    are about equally high, as for noise without structure, the tree is not cut at all. If eight later ones are, and above the
-    default height, it is cut above them.
+    are about equally high, as for noise without structure, or if none is high, the tree is not cut at all. If eight later ones
+    are high and about equally so, it is cut above them. Otherwise it is cut at the mean correlation of two rows.
 
     Parameters
     ----------
     tree : Tree
     min_size : int
-    default_height : float
-        The height of the cut in all other cases.
+    rate : float
+        Rate of the process, see `mean_correlation`.
     n_columns : int, default 10
         Columns of the table. The more there are, the more similar are the heights of splits of noise.
 
@@ -202,12 +211,18 @@ def natural_cut(tree: Tree, min_size: int, default_height: float, n_columns: int
     -------
     NaturalCut
 
+    Notes
+    -----
+    Of all ways to cut the tree, the one at the mean correlation maximizes the modularity of the correlations: the sum, over all
+    pairs of rows in one cluster, of the difference between their correlation and the mean over all pairs. A merge adds pairs to a
+    cluster that all have the same correlation, so it should be in a cluster if that is above the mean.
+
     Examples
     --------
     >>> from coaltree import Tree
     >>> tree = Tree([[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.01, 0.02, 0.5])
-    >>> natural_cut(tree, 1, 1.6)
-    NaturalCut(height=0.02, reason='gap')
+    >>> natural_cut(tree, 1, 0.5)
+    NaturalCut(height=0.02, reason='gap', resolution=None)
     """
     if tree.n_leaves == 1:
         return NaturalCut(math.inf, "one row")
@@ -222,13 +237,15 @@ def natural_cut(tree: Tree, min_size: int, default_height: float, n_columns: int
             return NaturalCut(float(heights[int(first.argmax()) + 1]), "gap")
     flat_ratio = max(FLAT_RATIO, 1 + FLAT_COLUMNS / max(n_columns, 1))
     flat = heights[: 1 - FLAT_SPLIT] < flat_ratio * heights[FLAT_SPLIT - 1 :]  # from each split to the eighth from it
-    if len(flat) and flat[0]:
+    low_height = resolution_to_height(LOW_CORRELATION, rate)
+    if heights.max(initial=0.0) <= low_height or flat[:1].any():
         return NaturalCut(math.inf, "no structure")
-    # Many columns of noise put all splits above the default height, also those inside of clear clusters.
-    flat &= heights[FLAT_SPLIT - 1 :] > default_height
+    # Many columns of noise make all splits high, also those inside of clear clusters.
+    flat &= heights[FLAT_SPLIT - 1 :] > low_height
     if flat[:MAX_SPLITS].any():
         return NaturalCut(float(heights[int(flat.argmax())]), "no structure within")
-    return NaturalCut(default_height, "default resolution")
+    resolution = mean_correlation(tree, rate)
+    return NaturalCut(resolution_to_height(resolution, rate), "mean correlation", resolution)
 
 
 def find_small_groups(tree: Tree, min_size: int, n_clusters: int) -> IntArray:

@@ -77,7 +77,7 @@ FloatArray = NDArray[np.float64]
 Value = TypeVar("Value")
 
 FORMAT = "coaltree model"
-FORMAT_VERSION = 6  # files end with a digest since version 3
+FORMAT_VERSION = 7  # files end with a digest since version 3
 _ABOUT = "A coaltree model, fitted to a table. Read it with coaltree.load_model(path)."
 _MAX_JSON_BYTES = 2**30
 _CUT_RULES = (*CUT_RULES, *DEFAULT_WORDS)

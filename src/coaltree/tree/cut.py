@@ -259,6 +259,24 @@ def resolution_to_height(resolution: float, rate: float) -> float:
     return -math.log(resolution) / (2 * rate) if resolution > 0 else math.inf
 
 
+def mean_correlation(tree: Tree, rate: float) -> float:
+    """Return the mean, over all pairs of rows, of the correlation ``exp(-2 rate h)`` of rows that merge at height h.
+
+    Parameters
+    ----------
+    tree : Tree
+        With at least two leaves.
+    rate : float
+        Rate of the process.
+
+    Returns
+    -------
+    float
+    """
+    counts = tree.leaf_counts[tree.children].astype(np.float64)
+    return float(np.average(np.exp(-2 * rate * tree.merge_heights), weights=counts.prod(axis=1)))
+
+
 # Functions of a tree, the value of the rule, the minimum size and the rate, by the name of the rule; see `cut_nodes`.
 _RULES: dict[str, Callable[[Tree, Any, int, float], list[int]]] = {
     "resolution": lambda tree, value, min_size, rate: cut_with_min_size(
@@ -282,9 +300,9 @@ def _find_splits(tree: Tree, min_size: int) -> IntArray:
 
 def number_clusters(labels: IntArray) -> IntArray:
     """Renumber clusters in the order of their first rows; -1, for rows in no cluster, stays."""
-    found, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    clusters = np.flatnonzero(found >= 0)
-    number = np.full(len(found), -1, dtype=np.intp)
+    values, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    clusters = np.flatnonzero(values >= 0)
+    number = np.full(len(values), -1, dtype=np.intp)
     number[clusters[np.argsort(first[clusters])]] = np.arange(len(clusters))
     return np.asarray(number[inverse])
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._cut import DEFAULT_RESOLUTION, Cut, change_cut, check_cut, describe_cut, explicit_rule
+from .._cut import Cut, change_cut, check_cut, describe_cut, explicit_rule
 from ..errors import InputError
 from ..inference.flat_clusters import (
     NaturalCut,
@@ -171,7 +171,7 @@ class FittedModel:
         """The rule that decided on the clusters.
 
         One of `CUT_RULES` if the user gave it; "likelihood ratio" for a sample; otherwise "gap" if the heights of the tree show
-        a clear one, "one row", "no structure", "no structure within", or "default resolution".
+        a clear one, "one row", "no structure", "no structure within" or "mean correlation".
         """
         rule = explicit_rule(self.cluster_settings)
         if rule is not None:
@@ -181,7 +181,14 @@ class FittedModel:
     @property
     def cut_words(self) -> str:
         """Where the tree was cut, as the end of the sentence "5 clusters, ..."."""
-        return describe_cut(self.cluster_settings, self.clusters_chosen_by)
+        return describe_cut(self.cluster_settings, self.clusters_chosen_by, self.default_resolution)
+
+    @property
+    def default_resolution(self) -> float | None:
+        """The resolution of the clusters if it was chosen from the tree."""
+        if self.clusters_chosen_by != "mean correlation":
+            return None
+        return self._natural_cut(self.cluster_settings).resolution
 
     def cut(self, cut: Cut) -> IntArray:
         """Return flat clusters: a cut of one tree, or what most trees of a sample agree on."""
@@ -211,8 +218,7 @@ class FittedModel:
 
     def _natural_cut(self, cut: Cut) -> NaturalCut:
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)
-        default_height = resolution_to_height(DEFAULT_RESOLUTION, RATE)
-        return natural_cut(self._tree_to_cut(cut), min_size, default_height, self.matrix.shape[1])
+        return natural_cut(self._tree_to_cut(cut), min_size, RATE, self.matrix.shape[1])
 
     def describe_small_groups(self, cut: Cut, labels: IntArray) -> list[str]:
         """Return a remark if clusters are smaller than `min_cluster_size`, or if separate groups are too small for clusters."""
