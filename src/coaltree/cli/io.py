@@ -51,9 +51,9 @@ def check_output(result: Path | None, sources: Mapping[str, Path | None]) -> Non
         return
     from .._atomic import check_writable
 
-    for what, source in sources.items():
+    for name, source in sources.items():
         if source is not None and source.exists() and result.exists() and source.samefile(result):
-            raise InputError(f"{result} is {what} itself, which is never overwritten: choose another name.")
+            raise InputError(f"{result} is {name} itself, which is never overwritten: choose another name.")
     check_writable(result)
 
 

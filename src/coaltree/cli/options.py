@@ -426,7 +426,7 @@ def spell_option(parameter: str) -> str:
 
 def check_one_reader(sources: Mapping[str, Path | None]) -> None:
     """Refuse to read two inputs from standard input."""
-    readers = [what for what, path in sources.items() if path == STANDARD_STREAM]
+    readers = [name for name, path in sources.items() if path == STANDARD_STREAM]
     if len(readers) > 1:
         raise InputError(
             f"{' and '.join(readers)} are both -, but standard input can be read once: name a file for one of them."
@@ -435,7 +435,7 @@ def check_one_reader(sources: Mapping[str, Path | None]) -> None:
 
 def check_one_writer(as_json: bool, targets: Mapping[str, Path | None]) -> None:
     """Refuse to write two results to standard output."""
-    writers = [what for what, path in targets.items() if path == STANDARD_STREAM] + ["--json"] * as_json
+    writers = [name for name, path in targets.items() if path == STANDARD_STREAM] + ["--json"] * as_json
     if len(writers) > 1:
         raise InputError(
             f"{' and '.join(writers)} both write to standard output: name a file, or leave one of them out."

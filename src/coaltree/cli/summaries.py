@@ -162,7 +162,7 @@ def _text_width(text: str) -> int:
 def parameter_listing(parameters: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a listing of the parameters by column, one per line."""
     return "\n".join(
-        f"  {_short_name(name)}: {', '.join(f'{what} {_format_value(value)}' for what, value in values.items())}"
+        f"  {_short_name(name)}: {', '.join(f'{parameter} {_format_value(value)}' for parameter, value in values.items())}"
         for name, values in parameters.items()
     )
 

@@ -185,9 +185,9 @@ def fetch_file(name: str) -> bytes:
     return content
 
 
-def damage_error(name: str, why: str) -> InputError:
+def damage_error(name: str, reason: str) -> InputError:
     """Return the error for a damaged file."""
-    return InputError(f"The file {name} is damaged: {why}; remove it to download it again.")
+    return InputError(f"The file {name} is damaged: {reason}; remove it to download it again.")
 
 
 def read_text_lines(name: str, encoding: str) -> list[str]:

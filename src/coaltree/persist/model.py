@@ -501,8 +501,8 @@ def _optional(value: Any, read: Callable[[Any], Value]) -> Value | None:
     return None if value is None else read(value)
 
 
-def _read_texts(value: Any, what: str) -> tuple[str, ...]:
-    return tuple(read_text(entry, what) for entry in read_list(value, what))
+def _read_texts(value: Any, subject: str) -> tuple[str, ...]:
+    return tuple(read_text(entry, subject) for entry in read_list(value, subject))
 
 
 def _read_cut_rule(value: Any) -> str:

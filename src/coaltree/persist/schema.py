@@ -234,11 +234,11 @@ def _check_process_values(value: dict[str, Any]) -> dict[str, Any]:
     return {name: _check_value(entry, f"{name} of the process") for name, entry in value.items()}
 
 
-def _check_value(value: Any, what: str, depth: int = 2) -> Any:
+def _check_value(value: Any, subject: str, depth: int = 2) -> Any:
     if isinstance(value, list) and depth:
-        return [_check_value(entry, what, depth - 1) for entry in value]
+        return [_check_value(entry, subject, depth - 1) for entry in value]
     if value is not None and not isinstance(value, str | bool):
-        read_finite(value, what)
+        read_finite(value, subject)
     return value  # integers stay integers
 
 

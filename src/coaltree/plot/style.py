@@ -169,11 +169,11 @@ def require_matplotlib() -> None:
     require_package("matplotlib", "Figures need", "plot")
 
 
-def check_axes(ax: object, what: str = "ax") -> None:
+def check_axes(ax: object, argument: str = "ax") -> None:
     """Raise unless the argument is None or matplotlib Axes."""
     if ax is not None and not hasattr(ax, "add_collection"):
         raise InputError(
-            f"{what} is of type {type(ax).__name__}; it must be matplotlib Axes, as plt.subplots() gives, or None."
+            f"{argument} is of type {type(ax).__name__}; it must be matplotlib Axes, as plt.subplots() gives, or None."
         )
 
 

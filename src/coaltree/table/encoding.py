@@ -330,7 +330,7 @@ def _check_same_columns(table: Table, encoding: Encoding) -> None:
     if table.column_names != encoding.column_names:
         absent = [name for name in encoding.column_names if name not in table.column_names]
         extra = [name for name in table.column_names if name not in encoding.column_names]
-        differences = [f"{what} {listing(names)}" for what, names in (("lacks", absent), ("adds", extra)) if names]
+        differences = [f"{verb} {listing(names)}" for verb, names in (("lacks", absent), ("adds", extra)) if names]
         raise InputError(
             "The columns must be those of the fit, in the same order: the table "
             f"{' and '.join(differences) if differences else 'has them in another order'}."

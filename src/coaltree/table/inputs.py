@@ -334,9 +334,9 @@ def _unknown_cells(series: nw.Series[Any], native: Any, context: ColumnContext) 
     )
 
 
-def _complex_error(what: str) -> InputError:
+def _complex_error(subject: str) -> InputError:
     return InputError(
-        f"Complex data not supported: {what}; split it into real and imaginary part, or drop the imaginary part."
+        f"Complex data not supported: {subject}; split it into real and imaginary part, or drop the imaginary part."
     )
 
 
@@ -549,9 +549,9 @@ def _check_sets(values: Sequence[Any], context: ColumnContext) -> None:
             wrong = [member for member in value if is_blank(member) or _classify_type(type(member)) not in _IN_SETS]
             wrong += [member for member in value if isinstance(member, float | np.floating) and math.isinf(member)]
             if wrong or not value:
-                what = f"holds {quote(wrong[0])}" if wrong else "is empty"
+                problem = f"holds {quote(wrong[0])}" if wrong else "is empty"
                 raise InputError(
-                    f"Column {quote(context.column)}, {context.row(i)}: the set {quote(set(value))} {what}. A set names the "
+                    f"Column {quote(context.column)}, {context.row(i)}: the set {quote(set(value))} {problem}. A set names the "
                     "categories of which a cell has one, as text, numbers or booleans; use None if nothing is known."
                 )
 

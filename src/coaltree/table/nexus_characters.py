@@ -385,9 +385,9 @@ class _Parser(NexusText):
     def alphabet(self, datatype: str, place: int) -> Alphabet:
         """Return the alphabet of a datatype with the symbols of the block."""
         block = self.block
-        for what, symbol in (("MISSING", block.missing), ("GAP", block.gap)):
+        for option, symbol in (("MISSING", block.missing), ("GAP", block.gap)):
             if not symbol:
-                raise self.error(place, f"{what} has no symbol.")
+                raise self.error(place, f"{option} has no symbol.")
         symbols = block.symbols if datatype == block.datatype or datatype == "standard" else None
         alphabet = make_alphabet(
             datatype,
@@ -511,9 +511,9 @@ class _Parser(NexusText):
     def unquote(self, name: str) -> str:
         return name[1:-1] if len(name) > 1 and name[0] == name[-1] == "'" else name
 
-    def positions(self, place: int, end: int, n_characters: int, what: str) -> list[int]:
+    def positions(self, place: int, end: int, n_characters: int, subject: str) -> list[int]:
         """Return the characters of a set, counted from 0."""
-        return self.parse_positions(self.without_comments(place, end), n_characters, what, place)
+        return self.parse_positions(self.without_comments(place, end), n_characters, subject, place)
 
     def parse_positions(self, text: str, n_characters: int, subject: str, place: int) -> list[int]:
         r"""Return the characters of a text such as ``1-10 15 20-.\3 coding``, counted from 0."""

@@ -71,10 +71,10 @@ def cut_nodes(tree: Tree, cut: Cut, min_size: int, rate: float) -> list[int]:
 
 def label_leaves(tree: Tree, nodes: Sequence[int]) -> IntArray:
     """Label the leaves by the position in `nodes` of the node above them, -1 if there is none; no node is above another."""
-    where, first = np.array(nodes, dtype=np.intp), np.arange(1, len(nodes) + 1)
+    node_array, first = np.array(nodes, dtype=np.intp), np.arange(1, len(nodes) + 1)
     changes = np.zeros(tree.n_leaves + 1, dtype=np.intp)
-    np.add.at(changes, tree.first_positions[where], first)
-    np.add.at(changes, tree.first_positions[where] + tree.leaf_counts[where], -first)
+    np.add.at(changes, tree.first_positions[node_array], first)
+    np.add.at(changes, tree.first_positions[node_array] + tree.leaf_counts[node_array], -first)
     labels = np.empty(tree.n_leaves, dtype=np.intp)
     labels[tree.leaf_order] = np.cumsum(changes[:-1]) - 1
     return labels

@@ -418,10 +418,10 @@ class NewickParser:
         if self.seen != _LENGTH:
             if self.seen == _COLON:
                 raise self.error(place, "The branch length is missing after ':' at {}; write a number there.")
-            what = f"leaf {excerpt(self.names[self.node])}" if self.node >= 0 else "node that opens"
+            subject = f"leaf {excerpt(self.names[self.node])}" if self.node >= 0 else "node that opens"
             raise self.error(
                 self.node_place,
-                f"The {what} at {{}} has no branch length; every node but the root needs one, as in '(a:1,b:1);'.",
+                f"The {subject} at {{}} has no branch length; every node but the root needs one, as in '(a:1,b:1);'.",
             )
         self.open_parentheses[-1][1].append((self.node, self.length))
         if token == ",":
@@ -559,13 +559,13 @@ class NewickParser:
         """Describe a position, counted from 1, with line and column if there are several lines."""
         if place >= len(self.text):
             return "the end of the text"
-        where = f"character {place + 1}"
+        position = f"character {place + 1}"
         if "\n" in self.text.strip():
             breaks = [match.start() for match in re.finditer("\n", self.text)]
             line = bisect_right(breaks, place - 1)
             start = breaks[line - 1] + 1 if line else 0
-            where += f" (line {line + 1}, column {place - start + 1})"
-        return where
+            position += f" (line {line + 1}, column {place - start + 1})"
+        return position
 
     def error(self, place: int, message: str) -> InputError:
         """Return an error; the last braces of ``message`` become the position."""

@@ -293,9 +293,9 @@ class _NexusParser(NexusText):
                 "or add a line 'End;' if there is no more."
             )
         if not self.trees:
-            what = "a trees block without any tree" if had_trees else "no trees block"
+            content = "a trees block without any tree" if had_trees else "no trees block"
             raise InputError(
-                f"The NEXUS file has {what}; it needs 'Begin trees;' and a line such as 'tree T = (a:1,b:1);'."
+                f"The NEXUS file has {content}; it needs 'Begin trees;' and a line such as 'tree T = (a:1,b:1);'."
             )
 
     # -- statements ----------------------------------------------------------------------------
@@ -338,11 +338,11 @@ class _NexusParser(NexusText):
         self.leaf_by_label = {name: name for name in (*self.taxa, *self.translate.values())} | self.translate
         self.read_texts = {}
 
-    def check_distinct(self, names: list[str], where: str) -> None:
+    def check_distinct(self, names: list[str], statement: str) -> None:
         """Raise if a name occurs twice."""
         if len(set(names)) < len(names):
             twice = find_duplicate(names)
-            raise InputError(f"The name {excerpt(twice)} occurs twice in the {where}; names must differ.")
+            raise InputError(f"The name {excerpt(twice)} occurs twice in the {statement}; names must differ.")
 
     def read_tree(self, place: int, end: int) -> None:
         """Read one tree."""

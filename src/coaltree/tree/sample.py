@@ -150,13 +150,13 @@ class TreeSample:
         dict of frozenset of str to float
             All clades of at least two leaves with a positive share, ordered by probability, then by size.
         """
-        shares, (where, merges) = self._clade_shares, self._first_occurrences
+        shares, (trees, merges) = self._clade_shares, self._first_occurrences
         names = np.array(self.leaf_names, dtype=object)
         n = self.n_leaves
-        sizes = np.array([self._distinct[i].leaf_counts[n + k] for i, k in zip(where, merges, strict=True)], dtype=int)
+        sizes = np.array([self._distinct[i].leaf_counts[n + k] for i, k in zip(trees, merges, strict=True)], dtype=int)
         order = np.lexsort((-sizes, -shares))
         return {
-            frozenset(names[self._distinct[where[c]].leaves_below(n + merges[c])].tolist()): float(shares[c])
+            frozenset(names[self._distinct[trees[c]].leaves_below(n + merges[c])].tolist()): float(shares[c])
             for c in order
             if shares[c] > 0
         }
@@ -426,8 +426,8 @@ class TreeSample:
     def _first_occurrences(self) -> tuple[list[int], list[int]]:
         """Distinct tree and merge in which each clade first occurs."""
         _, first = np.unique(self._clades, return_index=True)
-        where, merges = np.divmod(first, max(self.n_leaves - 1, 1))
-        return where.tolist(), merges.tolist()
+        trees, merges = np.divmod(first, max(self.n_leaves - 1, 1))
+        return trees.tolist(), merges.tolist()
 
     @cached_property
     def _clade_shares(self) -> FloatArray:
@@ -554,10 +554,10 @@ def _consensus(sample: TreeSample, threshold: float, heights: str) -> SummaryTre
     share = check_threshold(threshold)
     check_heights_option(heights, ("mean", "median"))
     n = sample.n_leaves
-    where, merges = sample._first_occurrences
+    trees, merges = sample._first_occurrences
     # Leave out clades with a share equal to the threshold up to rounding: two of them may exclude each other.
     frequent = np.flatnonzero(sample._clade_shares > share + ROUNDING)
-    members = [sample._distinct[where[c]].leaves_below(n + merges[c]) for c in frequent]
+    members = [sample._distinct[trees[c]].leaves_below(n + merges[c]) for c in frequent]
     children, merge_of_clade = join_clades(n, members)
     return _summarize(sample, children, np.where(merge_of_clade < 0, -1, frequent[merge_of_clade]), heights, None)
 

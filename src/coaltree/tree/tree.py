@@ -300,14 +300,14 @@ class Tree:
         return layout.tree_html(self)
 
 
-def check_tree(value: object, what: str = "tree") -> Tree:
+def check_tree(value: object, argument: str = "tree") -> Tree:
     """Return a tree unchanged; for anything else raise, and say how to get its tree.
 
     Parameters
     ----------
     value : object
         What was passed as a tree.
-    what : str, default "tree"
+    argument : str, default "tree"
         Name of the argument.
 
     Returns
@@ -337,7 +337,7 @@ def check_tree(value: object, what: str = "tree") -> Tree:
             advice = "read a Newick text with Tree.from_newick(text)"
         elif hasattr(value, "shape") or isinstance(value, list | tuple):
             advice = "read a linkage matrix with Tree.from_linkage(Z)"
-    raise InputError(f"{what} is {description} and not a Tree; {advice}.")
+    raise InputError(f"{argument} is {description} and not a Tree; {advice}.")
 
 
 def check_children(children: ArrayLike) -> NDArray[np.intp]:
