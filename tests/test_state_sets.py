@@ -24,7 +24,8 @@ from coaltree.persist.schema import process_from_json, process_to_json
 from coaltree.predict.predictor import Predictor
 from coaltree.process import multinomial
 from coaltree.process.base import WeightedTrees
-from coaltree.process.multinomial import MultinomialSampler, gradients, smoothed_shares
+from coaltree.process.categorical_columns import smoothed_shares
+from coaltree.process.multinomial import MultinomialSampler, gradients
 from coaltree.table.cells import decode_set, set_members
 from coaltree.table.columns import read_columns
 from test_mcmc import chain_of, check_mean, samples_of

@@ -18,9 +18,10 @@ from ..inference.posterior_draws import Draw
 from ..inference.preparation import shorten_gaps
 from ..process.base import Process
 from ..process.brownian import Brownian
+from ..process.categorical_columns import smoothed_shares
 from ..process.gaussian_columns import column_moments, scale_to_range
 from ..process.mixed import Mixed
-from ..process.multinomial import MAX_NAMED, Multinomial, smoothed_shares
+from ..process.multinomial import MAX_NAMED, Multinomial
 from ..process.normal_scores import NormalScores
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.cells import Category
