@@ -80,7 +80,7 @@ def test_interval_masses_match_quadrature(tree, a, b):
 @pytest.mark.parametrize("n", [1, 2, 5, 30])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 50.0])
 def test_attachment_point_moments_match_quadrature(n, scale):
-    """Points stand for their cells: means of h and of 1 / (h + shift) over all places come out."""
+    """The points represent their cells: they give the means of h and of 1 / (h + shift) under the prior."""
     simulated = simulate_tree(n, n)
     tree = Tree(simulated.children, scale * simulated.heights)
     # the integral of k h exp(-exposure) is that of exp(-exposure)

@@ -99,7 +99,7 @@ def test_average_matches_brute_force():
 
 
 def test_dropped_cells_are_treated_as_missing():
-    """Of a table of states every replicate is the table with some of its cells left out."""
+    """Every replicate of a table of states lacks some of its cells."""
     X, result = table("multinomial", n=25)
     lineages = averaging._last_lineages(result.tree, result.process.forest(X, len(X)), len(X))
     forest = averaging._copy_forest(lineages.forest, slice(len(X)), len(X))
@@ -170,7 +170,7 @@ def test_averaging_is_invariant_to_order_units_and_codes(kind, missing, most):
 
 
 def test_averaging_of_categories_is_invariant_to_row_order():
-    """Of rows that are equal, any may be the first: which rows meet where is then the same for their kinds only."""
+    """Equal rows may change places, so only the rows' kinds are compared."""
     X, result = table("multinomial", n=100)
     tree = average_trees(result.tree, X, result.process)
     rows = np.random.default_rng(5).permutation(len(X))
@@ -181,7 +181,7 @@ def test_averaging_of_categories_is_invariant_to_row_order():
 
 
 def test_average_is_more_stable_than_greedy_tree():
-    """Against trees of the same rows with other small noise, averages agree better on where pairs meet."""
+    """Two averages of the same rows with different small noise agree better than two greedy trees."""
     greedy, averaged = [], []
     for seed in range(4):
         X, result = table(n=80, seed=seed)
@@ -229,7 +229,7 @@ def test_weighted_ranks_equal_repeated_values():
 @pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
 @pytest.mark.parametrize("kind", ["stationary", "stationary, noise of columns", "brownian"])
 def test_rescaled_lineages_equal_rescaled_table(kind, missing):
-    """Dividing the means of lineages is dividing the cells of their leaves: messages of the same tree over both tables."""
+    """Dividing the means of lineages equals dividing the cells of their leaves."""
     X, result = table(kind, missing=missing)
     X = X * [1.0, 2.0, 0.5, 1.0]
     n, m = len(X), 20
@@ -316,7 +316,7 @@ def test_averaging_of_equal_and_empty_rows_stays_finite(kind):
 
 
 def test_default_averaging_costs_no_more_than_greedy_search():
-    """In pairs of lineages times what a pair costs, replicates stay within those of the search and a fixed number more."""
+    """The work is counted in pairs of lineages times the cost of a pair."""
     for n in (3, 10, 150, 200, 1_000, 5_000):
         for width in (1, 10, 100):
             for X in (np.zeros((n, width)), np.full((n, width), np.nan)):
@@ -331,7 +331,7 @@ def test_default_averaging_costs_no_more_than_greedy_search():
 
 
 def test_averaging_of_very_tall_trees_keeps_height():
-    """Similarities of rows thousands of units apart would vanish."""
+    """Similarities of rows thousands of units apart would underflow."""
     X, _ = table()
     result = ct.greedy(1e4 * X, ct.Brownian(1.0, 0.5))
     assert result.tree.heights[-1] > 1_000

@@ -79,7 +79,7 @@ def test_nearest_in_tree_predicts_shares_of_sibling_clade(table):
 
 
 def test_baselines_recover_cells_of_clear_groups():
-    """Where groups are clear, all but the mode know better than the column alone."""
+    """With clear groups, all methods but the mode predict better than the column alone."""
     rng = np.random.default_rng(1)
     truth = np.repeat([0.0, 1.0], 25)[:, None] * np.ones(8)
     truth = np.where(rng.random(truth.shape) < 0.05, 1 - truth, truth)

@@ -285,7 +285,7 @@ def test_beliefs_on_branches_and_stem_match_brute_force(setup):
 
 @every_setup
 def test_beliefs_at_merges_of_height_zero(setup):
-    """Rows 0, 1, 2 are one point of the tree: their cells agree, or are missing, or differ by noise."""
+    """Rows 0, 1 and 2 are at one point of the tree: their cells agree, are missing, or differ by noise."""
     rng = np.random.default_rng(3)
     process, X = setup(rng, 4)
     X[1:3] = np.where(np.isnan(X[1:3]), np.nan, X[0])
@@ -305,7 +305,7 @@ def rates_of(process):
 @settings(deadline=None, max_examples=30, derandomize=True)
 @given(st.sampled_from(SETUPS), st.integers(0, 2**32 - 1), st.floats(-2, 2))
 def test_beliefs_at_random_points_of_extreme_trees(setup, seed, log_scale):
-    """Trees far flatter and far taller than the coalescent's."""
+    """Trees far flatter and far taller than those of the coalescent."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, largest(setup) + 1))
     process, X = setup(rng, n)
@@ -317,7 +317,7 @@ def test_beliefs_at_random_points_of_extreme_trees(setup, seed, log_scale):
 
 
 def test_beliefs_agree_at_both_branch_ends():
-    """The end of a branch is the beginning of the next; above the root nothing is known that the root does not know."""
+    """The beliefs at the end of a branch equal those at the beginning of the next."""
     rng = np.random.default_rng(4)
     for setup in SETUPS:
         process, X = setup(rng, 30)
@@ -375,7 +375,7 @@ def hung(tree, place):
 
 @every_setup
 def test_beliefs_of_new_leaf_equal_likelihood_ratios(setup):
-    """What `new_leaves` says a leaf would show that hangs from a place, against the likelihood on the tree with that leaf."""
+    """The beliefs of `new_leaves` against the likelihood on the tree with that leaf."""
     rng = np.random.default_rng(6)
     process, X = setup(rng, 12)
     tree = ct.simulate_tree(12, rng)
@@ -409,7 +409,7 @@ def test_beliefs_of_new_leaf_equal_likelihood_ratios(setup):
 
 
 def test_beliefs_are_independent_of_blocks():
-    """More points than are held in memory at a time, in any order."""
+    """More points than fit into one block, in any order."""
     rng = np.random.default_rng(7)
     process, X = mixed(rng, 3)
     tree = ct.simulate_tree(3, rng)
@@ -442,7 +442,7 @@ def test_beliefs_sum_to_one_and_observed_states_are_certain():
 
 
 def test_beliefs_of_empty_column_equal_prior():
-    """Nothing is known of it but what the process knows beforehand."""
+    """Without cells, the beliefs are those of the process alone."""
     tree = ct.simulate_tree(4, 0)
     empty = np.full((4, 1), np.nan)
     states = ct.Beliefs(tree, empty, ct.Brownian(2.0)).nodes()
@@ -458,7 +458,7 @@ def test_beliefs_of_empty_column_equal_prior():
 
 
 def test_beliefs_of_deep_trees_match_brute_force():
-    """Far up nothing is left of the leaves but the equilibrium, and the two halves of the tree know nothing of each other."""
+    """High above the leaves only the equilibrium is left, and the two halves of the tree are independent."""
     tree = ct.Tree([[0, 1], [2, 3], [4, 5]], [0, 0, 0, 0, 0.1, 0.2, 600.0])
     X = np.array([[1.0], [1.2], [-2.0], [-1.5]])
     process = ct.OrnsteinUhlenbeck(1.0, 0.5, 2.0, 0.1)

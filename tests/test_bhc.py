@@ -167,7 +167,7 @@ def test_binary_marginal_matches_beta_binomial():
 
 @pytest.mark.parametrize("d", [8, 13])
 def test_bhc_with_many_columns_matches_definition(d):
-    """With so many columns clusters of two or three rows are joined by updates of low rank."""
+    """With many columns, clusters of two or three rows are merged by low-rank updates."""
     rng = np.random.default_rng(d)
     rows, table = random_table(rng, 11, d, ())
     prior = Hyperparameters(0.5, 0.3, 0.5, d + 2.5, 2.0)
@@ -179,7 +179,7 @@ def test_bhc_with_many_columns_matches_definition(d):
 
 
 def test_bhc_of_large_wide_table_keeps_precision():
-    """Updates of factors go on for many merges without losing digits."""
+    """Factors are updated through many merges without loss of precision."""
     rng = np.random.default_rng(8)
     rows, table = random_table(rng, 40, 20, (2,))
     prior = Hyperparameters(1.0, 0.2, 0.25, 22.0, 2.0)

@@ -227,7 +227,7 @@ def test_sums_of_squares_are_averaged_over_trees(shape):
 
 @pytest.mark.parametrize("shape", ["scalar", "diagonal"])
 def test_variance_and_noise_match_scipy_optimum(shape):
-    """Noise is looked for to a hundredth of itself, within a factor of ten of the start."""
+    """Noise is searched for to one per cent, within a factor of ten of the start."""
     rng = np.random.default_rng(2)
     tree = ct.simulate_tree(8, rng)
     X = ct.Brownian([2.0, 0.5], 0.4).simulate(tree, rng)
@@ -285,7 +285,7 @@ def neighbors(process):
 
 @every_case
 def test_fit_is_local_maximum(kind, shape):
-    """Variance and mean are exact; rate and noise are found to about a hundredth, and so cost little where they are off."""
+    """Variance and mean are exact; rate and noise are found to about one per cent, which costs little."""
     rng = np.random.default_rng(3)
     gained = []
     for n in (3, 4):
@@ -341,7 +341,7 @@ def test_calibrate_never_lowers_objective(case, seed, n, n_trees, log_scale, hol
     [(kind, shape) for kind in ("brownian", "stationary") for shape in SHAPES],
 )
 def test_calibrate_can_move_from_zero_noise(kind, shape):
-    """Without noise the prior is 0; with the noise found it is not, also where rows that differ, or do not, merge at 0."""
+    """The prior is 0 without noise and positive with the fitted noise, also if rows merge at height 0."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
         process, X = problem(kind, shape, rng, 8)
@@ -364,7 +364,7 @@ def test_calibrate_can_move_from_zero_noise(kind, shape):
 
 
 def test_calibrate_never_lowers_objective_from_extreme_rate():
-    """Columns in which nothing ever changed want the lowest rate there is."""
+    """Columns without any change have their maximum at the lowest rate."""
     tree = ct.simulate_tree(60, 0)
     X = np.zeros((60, 1000))
     process = ct.Multinomial(1e-6, [[0.75, 0.25]] * 1000)
@@ -718,7 +718,7 @@ def test_calibrate_accepts_two_rows(kind, shape):
 
 @pytest.mark.parametrize("shape", ["scalar", "diagonal", "full"])
 def test_variance_of_constant_columns_follows_prior(shape):
-    """They vary by nothing, and count as if their own variance were 1."""
+    """Constant columns are treated as if their variance were 1."""
     X = np.column_stack([X3[:, 0], np.full(3, 7.0)])
     fitted = ct.calibrate(ct.Brownian(START[shape], 0.5), TREE, X, hold_noise=True)
     assert np.all(np.isfinite(fitted.variance))
@@ -759,7 +759,7 @@ def test_empty_stationary_column_keeps_prior_parameters():
 
 
 def test_calibrate_of_impossible_data_stays_finite():
-    """Different states that no time parts: an answer all the same."""
+    """Different states at zero distance have likelihood 0; the fit must still return finite parameters."""
     tree = ct.Tree([[0, 1], [2, 3]], [0, 0, 0, 0.0, 1.0])
     fitted = ct.calibrate(ct.Multinomial(1.0, [[0.5, 0.5]]), tree, [[0.0], [1.0], [1.0]])
     assert np.all(np.isfinite(parameters(fitted)))

@@ -24,7 +24,7 @@ def test_campaign_has_no_failures(kind, piece):
 
 
 def test_campaign_classifies_outcomes():
-    """The campaign notices what it is there to notice."""
+    """The campaign detects each kind of failure."""
 
     def fail():
         raise ZeroDivisionError

@@ -662,7 +662,7 @@ def test_source_formats_give_expected_taxa(kind):
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_broken_rows_are_reported_with_taxon_and_line(kind):
-    """75 files of each of 8 kinds, 600 in all: every message names the taxon, and a line that has to do with it."""
+    """75 files of each of 8 kinds, 600 in all: every message names the taxon and a line concerned."""
     rng = np.random.default_rng(sum(map(ord, kind)))
     for _ in range(75):
         text, line, taxa, what = break_row(kind, rng)
@@ -710,7 +710,7 @@ def outcome(read):
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_damaged_files_are_read_or_rejected_with_location(kind):
-    """Whatever is done to a file, it is read or refused with a message that says where."""
+    """A damaged file is either read or rejected with a message that gives the location."""
     rng = np.random.default_rng(1)
     n_refused = 0
     for _ in range(N_DAMAGED):
@@ -813,7 +813,7 @@ class TestCommands:
 
 
 def test_benchmark_alignments_have_published_sizes(published_data):
-    """The alignments DS1 to DS8, if they are there."""
+    """The alignments DS1 to DS8, if they are available."""
     paths = sorted((published_data / "phylogenetics").glob("DS*.nexus"))
     if not paths:
         pytest.skip("the alignments are not there")

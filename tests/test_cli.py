@@ -220,7 +220,7 @@ def test_fit_quiet_prints_nothing(fit, tmp_path):
 
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
 def test_demo_reports_agreement_with_classes(coaltree_command, tmp_path, monkeypatch, every):
-    """With a part of the wines, or all of them."""
+    """With some or all of the wines."""
     wine = load_wine()
     wine.data, wine.target = wine.data[::every], wine.target[::every]
     monkeypatch.setattr("sklearn.datasets.load_wine", lambda: wine)

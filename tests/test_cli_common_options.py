@@ -149,7 +149,7 @@ def test_impute_json_output(command, model, tmp_path):
 
 
 def test_json_output_handles_non_finite_numbers(command, model, tmp_path):
-    """A density of nothing is 1, and its logarithm 0; one of something impossible may be infinite."""
+    """The log density of an empty row is 0; that of an impossible one may be infinite."""
     (tmp_path / "n.csv").write_text("x,y,c\n,,\n")
     facts = fit_summary(command("score", model, "n.csv", "--json", "-q"))
     assert [row["row"] for row in facts["rows"]] == ["0"]

@@ -142,7 +142,7 @@ def test_impute_with_model_file(command, models, tmp_path, name):
 
 
 def test_impute_with_model_of_array(command, models, tmp_path):
-    """Its columns have no names, and are those of the file one by one."""
+    """The model's columns have no names, so the columns of the file are matched by position."""
     (tmp_path / "n.csv").write_text("length,width\n1.0,\n,8.0\n")
     code, _, err = command("impute", "n.csv", "-o", "o.csv", "--sd", "s.csv", "--model", models / "array.coaltree")
     assert code == 0, err

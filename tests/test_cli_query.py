@@ -181,7 +181,7 @@ def test_unseen_option_handles_unknown_categories(command, tmp_path):
 
 
 def test_model_of_array_matches_columns_by_position(command, tmp_path):
-    """The model says itself that categories it does not know are an error."""
+    """The model's own option makes unseen categories an error."""
     (tmp_path / "n.csv").write_text("size,kind\n1.2,u\n8.0,\n")
     code, out, err = command("score", "array.coaltree", "n.csv")
     assert code == 0, err

@@ -222,7 +222,7 @@ def test_plot_size_follows_tree_and_options(command, tmp_path):
 
 
 def test_plot_options_reach_drawing(command, models, tmp_path, monkeypatch):
-    """The options reach the drawing, whose own tests say what it does with them."""
+    """The options reach `plot_dendrogram`, whose own tests check their effect."""
     from coaltree.plot import dendrogram as pictures
 
     calls, named = [], []

@@ -450,7 +450,7 @@ def test_predictions_on_cluster_equal_threads(client, mixed, monkeypatch):
 
 
 def test_predictions_are_independent_of_chunks(monkeypatch):
-    """Whether each place is looked at, or only those that bounds do not rule out; columns that go together."""
+    """With and without bounds that rule out attachment points, and with correlated columns."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 3))
     for always in (10**9, 0):

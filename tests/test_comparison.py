@@ -122,7 +122,7 @@ def test_bayes_factor_is_described_in_words(factor, error, words):
 
 
 def test_brownian_likelihood_with_proper_root_matches_dense_covariance(monkeypatch):
-    """By whole covariance matrices: rows share a root of known variance, and the path from it to their ancestor."""
+    """By dense covariance matrices: rows share a root of known variance and the path from it to their ancestor."""
     monkeypatch.setattr(comparison, "ROOT_WIDTH", 1e4)
     tree = ct.simulate_tree(5, random_state=0)
     X = np.random.default_rng(0).normal(size=(5, 2)) + [3.0, -1.0]

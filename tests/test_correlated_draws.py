@@ -82,7 +82,7 @@ def test_contrasts_have_density_of_whole_table(n):
 
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_downward_messages_match_definition(n):
-    """To each leaf the state given the other rows; with what lies below, to each node the state given all rows."""
+    """Messages to each leaf give its state given the other rows; messages to each node, its state given all rows."""
     rng = np.random.default_rng(n)
     tree, Z = ct.simulate_tree(n, rng), rng.standard_normal((n, 3))
     messages = np.full((6, tree.n_nodes, 3), nan)
@@ -104,7 +104,7 @@ def test_downward_messages_match_definition(n):
 
 @pytest.mark.parametrize("noise", NOISE)
 def test_state_draws_match_posterior(noise):
-    """They are linear in the normal numbers: one component for the mean, and one for what each of the numbers does."""
+    """The draws are linear in the normal numbers: one component for the mean and one for each number."""
     n, rng = 5, np.random.default_rng(1)
     tree, z = ct.simulate_tree(n, rng), rng.standard_normal(n)
     size = tree.n_nodes + 1
@@ -167,7 +167,7 @@ HOLES = {
 
 @pytest.mark.parametrize("holes", HOLES.values(), ids=HOLES)
 def test_sweep_leaves_posterior_of_missing_cells_invariant(holes):
-    """And from wherever it begins, it comes there: what was there before is forgotten, as the eigenvalues tell."""
+    """The sweep converges to the posterior from any start, as its eigenvalues show."""
     for seed in range(3):
         sweep = Sweep(*holes, seed)
         size = len(sweep.mean)
@@ -209,7 +209,7 @@ def test_inverse_wishart_draws_match_distribution(freedom):
 
 
 def test_covariance_density_matches_scipy():
-    """That of scipy times those of strength and scales, but for one constant."""
+    """The density is scipy's times the priors of strength and scales, up to a constant."""
     rng = np.random.default_rng(0)
     expected = np.array([0.5, 1.0, 4.0])
     prior, gaps = CovariancePrior(expected), []
@@ -224,7 +224,7 @@ def test_covariance_density_matches_scipy():
 
 
 def test_covariance_prior_mean():
-    """Its strength says how many degrees of freedom there are, and nothing of the mean."""
+    """The strength sets the degrees of freedom and does not change the mean."""
     for strength in (3.0, 40.0):
         prior = CovariancePrior(np.array([0.5, 2.0]))
         prior.strength = strength
@@ -344,7 +344,7 @@ def test_alternating_draws_leave_prior_invariant():
 
 
 def test_rescaled_clock_changes_only_rate_density():
-    """What is said of slowing at once is what the densities of all parameters and the Jacobian say."""
+    """The ratio for a slower clock equals that of the densities of all parameters and the Jacobian."""
     X, process = problem()
     draws = CovarianceSampler(X, hold_noise=False)
     process = draws.draw(draws.initial_process(process), ct.simulate_tree(6, 0), np.random.default_rng(0))

@@ -57,7 +57,7 @@ def test_parts_of_two_models_are_reported(models):
 
 
 def test_altered_arrays_with_valid_digest_need_little_memory(models):
-    """Whoever alters a file and its digest may get another model, or a refusal, but no other error and no large arrays."""
+    """A file with an altered member and a valid digest is read or rejected, without other errors or large arrays."""
     messages = []
     for seed in range(N_FILES):
         rng = np.random.default_rng([seed, 99])

@@ -32,7 +32,7 @@ def test_exponential_matches_library(rates, g):
 )
 @pytest.mark.parametrize("other", [1.0, 3.0])
 def test_exponential_is_correct_at_limits(rate, g, expected, other):
-    """Whether sites share their rate or not."""
+    """For sites with one rate and with several."""
     remaining, lost = decayed([rate, rate * other], g)
     assert remaining[0] == pytest.approx(expected[0], abs=1e-300)
     assert lost[0] == pytest.approx(expected[1])

@@ -123,7 +123,7 @@ def test_reference_has_every_public_name():
 
 
 def test_reference_has_every_command_and_option(tmp_path, monkeypatch, capsys):
-    """By what the program itself says."""
+    """The commands and options are those of the program's help."""
     from command_line import command_in
 
     text = reference().commands()

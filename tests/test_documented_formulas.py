@@ -131,7 +131,7 @@ def test_ornstein_uhlenbeck_likelihood_formula():
 
 @formula("4.1")
 def test_correlation_of_two_rows_formula():
-    """By the density of two rows, which is that of a Gaussian with this correlation."""
+    """The density of two rows is that of a Gaussian with this correlation."""
     tree, kappa, x = ct.Tree([[0, 1]], [0.0, 0.0, 0.6]), 0.8, np.array([0.3, -1.1])
     rho = math.exp(-2 * kappa * 0.6)
     covariance = np.array([[1, rho], [rho, 1]])
@@ -235,7 +235,7 @@ def test_greedy_rule_formulas(rule):
 
 @formula("7.4")
 def test_zero_height_merge_order_formula():
-    """By messages as functions on a grid: with much noise all rows merge at once, those first whose functions are most alike."""
+    """By messages as functions on a grid: with much noise all rows merge at height 0, the most similar first."""
     rows = np.random.default_rng(8).normal(size=6)
     x = np.linspace(-9, 9, 4001)
     equilibrium = np.exp(-0.5 * x**2)
@@ -479,7 +479,7 @@ def test_tree_score_formulas():
 
 @formula("13.1")
 def test_regraft_density_formula():
-    """A leaf that hangs in two places: the densities are in proportion to those of the whole trees."""
+    """A leaf attached at two places: the densities are proportional to those of the whole trees."""
     low = ct.Tree(
         [[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.3, 0.5, 1.2]
     )  # leaf 0 on the branch of leaf 1, at 0.3
@@ -516,7 +516,7 @@ def test_other_branch_proposals_satisfy_detailed_balance():
 
 @formula("13.3")
 def test_scaling_jacobian_formula():
-    """The map from heights and factor to new heights and the factor that leads back, by its derivative."""
+    """The Jacobian of the map from heights and factor to new heights and the reverse factor, by differences."""
     heights, r, step = np.array([0.3, 0.5, 1.2]), 1.7, 1e-6
 
     def there_and_back(point):
@@ -571,7 +571,7 @@ def test_rate_and_equilibrium_posterior_formulas():
 
 @formula("13.7")
 def test_clock_move_jacobian_formula():
-    """Densities of tree and parameters where c leads, and by how much it stretches space, by its derivative."""
+    """Densities of tree and parameters after scaling by c, and the Jacobian of the scaling, by differences."""
     tree, process, log_c, step = (
         ct.simulate_tree(5, random_state=0),
         ct.Multinomial([0.5, 2.0], [[0.5, 0.5]] * 2),

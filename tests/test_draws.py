@@ -195,7 +195,7 @@ def test_draws_of_new_rows_match_predictive_moments():
 
 
 def test_cells_of_one_draw_share_attachment_point():
-    """Both cells of a row come from the same place: the covariance is that of the places' means."""
+    """Both cells of a row come from the same attachment point, so they covary as the means of the points do."""
     X = np.array([[3.0, 3.0], [2.8, 3.2], [-3.0, -3.0], [-3.1, -2.8], [3.1, 2.9]])
     predictor = predictor_of(X, ct.Brownian(0.5, 0.05))
     empty = np.full((1, 2), nan)
@@ -213,7 +213,7 @@ def test_cells_of_one_draw_share_attachment_point():
     "process", [ct.Brownian(1.0, 0.2), ct.OrnsteinUhlenbeck(0.6, 0.0, 1.5, 0.2)], ids=["brownian", "stationary"]
 )
 def test_draws_of_training_row_match_predictive_moments(process):
-    """Where one row has holes it is placed anew for each draw, as its cells are. 2 means and 2 variances."""
+    """A row with missing cells is placed anew for each draw. 2 means and 2 variances."""
     X = np.array([[0.1, 2.0], [0.4, nan], [-1.0, 0.3], [-1.4, -0.2], [2.0, -1.1]])
     predictor = predictor_of(X, process)
     size = 400

@@ -82,7 +82,7 @@ def test_clustering_fitted_attributes(frame, model):
 
 
 def test_plain_fit_equals_greedy_on_encoded_table(frame):
-    """The documented process, spelled out by hand."""
+    """The documented process, written out by hand."""
     real = frame[["length", "weight", "legs"]].astype(float)
     real = (real - real.mean()) / real.std(ddof=0)
     codes = frame[["colour"]].apply(lambda column: pd.Categorical(column).codes).astype(float).replace(-1, np.nan)
@@ -240,7 +240,7 @@ def test_missing_value_markers_are_equivalent():
 
 @pytest.mark.parametrize(("load", "least"), [(load_iris, 0.75), (load_wine, 0.75)])
 def test_clustering_recovers_classes_of_published_tables(load, least):
-    """Classical tables with a tenth of the cells missing: classes are found far above a third, which is chance."""
+    """Classical tables with a tenth of the cells missing: purity is far above a third, the level of chance."""
     X, y = load(return_X_y=True)
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     model = ct.CoalescentClustering(n_clusters=3).fit(X)

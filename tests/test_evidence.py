@@ -160,7 +160,7 @@ def test_next_power_keeps_effective_sample_size():
 
 
 def test_systematic_resampling_follows_weights():
-    """Systematic choice: each sample as often as expected, rounded up or down."""
+    """Each sample is chosen as often as expected, rounded up or down."""
     X, process = table("brownian", 4)
     samples = draw_from_prior(X, process, 0, 6)
     weights = np.array([0.3, 0.0, 0.25, 0.05, 0.4, 0.0])

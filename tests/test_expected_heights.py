@@ -97,7 +97,7 @@ def test_expected_height_of_two_rows():
 
 
 def test_expected_heights_without_data_match_prior():
-    """A caterpillar has one history, in which waits are exponential; here nothing was observed but one cell."""
+    """A caterpillar has one history, with exponential waiting times; only one cell is observed."""
     n = 30
     tree = at_zero([(0, 1)] + [(k + 2, n + k) for k in range(n - 2)])
     X = np.full((n, 1), np.nan)
@@ -195,7 +195,7 @@ def test_expected_heights_of_many_rows_use_closed_form():
 
 
 def test_spread_heights_match_prior_expectation():
-    """All merges at height 0: nothing else is known of them."""
+    """With all merges at height 0, only the prior is left."""
     n = 12
     heights = np.array([ct.simulate_tree(n, seed).merge_heights for seed in range(4000)])
     actual = spread_heights(at_zero(ct.simulate_tree(n, 0).children)).merge_heights
@@ -219,7 +219,7 @@ def test_spread_heights_keep_distinct_heights():
 
 
 def test_spread_heights_between_adjacent_floats():
-    """Two heights may be neighbouring numbers: the merges between them still are in order."""
+    """Heights may be adjacent floats; the merges between them stay in order."""
     one = np.nextafter(1.0, 2.0)
     tree = ct.Tree([(0, 1), (2, 5), (3, 6), (4, 7)], [0.0] * 5 + [1.0, 1.0, 1.0, one])
     actual = spread_heights(tree).merge_heights

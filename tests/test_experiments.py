@@ -179,7 +179,7 @@ def test_large_clades_are_split_in_halves(monkeypatch):
 
 
 def test_words_are_ranked_by_information():
-    """A word of all documents tells nothing; one of half the clade is beaten by one of the whole clade."""
+    """A word in all documents has no information; one in half of the clade has less than one in the whole clade."""
     occurs = np.array([[1, 1, 0, 1, 0], [1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [1, 1, 0, 0, 0.0]])
     words = np.array(["all", "most", "other", "rare", "none"])
     inside = np.array([True, True, False, False])

@@ -80,7 +80,7 @@ def printed(which):
 
 @compiled
 def test_source_and_build_give_equal_results():
-    """To the last digit, in every kind of inference."""
+    """Bitwise equal, for every inference method."""
     assert printed("source") == printed("build")
 
 
@@ -123,7 +123,7 @@ def test_missing_build_warns_once(tmp_path, monkeypatch):
 @compiled
 @pytest.mark.slow
 def test_all_builds_give_equal_results():
-    """Trees of the AVX2 build and of the one for any processor: vectors change nothing, nor do fused multiplications."""
+    """Trees of the AVX2 build and of the generic build are bitwise equal."""
     folder = PACKAGE / "process" / "kernels"
     builds = [*folder.glob(f"messages*{EXTENSION_SUFFIXES[0]}"), *folder.glob(f"avx2/messages*{EXTENSION_SUFFIXES[0]}")]
     if len(builds) < 2 or not _extensions._has_avx2():

@@ -65,7 +65,7 @@ def test_shorten_gaps_matches_definition(n, seed, far):
 
 
 def test_shorten_gaps_keeps_ordinary_columns():
-    """Of a hundred columns of each kind: a normal cell is never so far, a lone exponential one once in a thousand tables."""
+    """In a hundred columns of each kind: normal cells are never so extreme, single exponential ones once in a thousand tables."""
     rng = np.random.default_rng(0)
     for X in (
         rng.normal(size=(100, 100)),

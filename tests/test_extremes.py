@@ -19,7 +19,7 @@ CODES = np.round(np.abs(X))
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("scale", [1e-50, 1e-20, 1e20, 1e50])
 def test_heights_scale_with_units(rule, scale):
-    """Where values are tiny heights go as their square, where they are huge as their distance (c is 1) or its order alone."""
+    """For tiny values heights grow with their squares; for huge ones with their distances, or only in the same order."""
     tree = ct.greedy(scale * X, ct.Brownian(), rule).tree
     near = ct.greedy(scale * (1 + 1e-3) * X, ct.Brownian(), rule).tree
     assert np.array_equal(tree.children, near.children)
@@ -111,7 +111,7 @@ def test_greedy_of_many_identical_rows():
 
 
 def test_decoded_extreme_codes_stay_finite():
-    """Without a warning, which would be an error here. What is not known stays infinite."""
+    """Warnings are errors here. Unknown values stay infinite."""
     largest = np.finfo(float).max
     scale, _ = ColumnScale.fit(np.array([-largest, 0.0, largest]), True)
     np.testing.assert_array_equal(

@@ -136,7 +136,7 @@ def test_cut_rules_exclude_each_other():
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 5])
 def test_noise_is_one_cluster(columns):
-    """Of twelve tables of any of these widths, at most one was cut when the rule was made; three are no alarm."""
+    """Of twelve tables of each width at most one was cut when the rule was made; three are no alarm."""
     counts = [
         ct.CoalescentClustering().fit(np.random.default_rng(seed).normal(size=(200, columns))).n_clusters_
         for seed in range(100, 106)
@@ -411,7 +411,7 @@ def test_noise_has_no_stray_rows():
 
 
 def test_noise_columns_do_not_hide_clusters():
-    """Two columns tell three clusters apart by 12 deviations, fifty others are noise."""
+    """Two columns separate three clusters by 12 deviations; fifty others are noise."""
     rng = np.random.default_rng(1)
     classes = np.arange(150) % 3
     X = np.column_stack(
@@ -457,7 +457,7 @@ def test_clusters_of_one_and_two_rows():
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_distant_row_is_outlier(groups):
-    """And the other rows have the clusters that they have without it."""
+    """The other rows have the same clusters as without it."""
     rng = np.random.default_rng(groups)
     X = np.vstack([*(rng.normal(size=(50, 4)) + 6 * k for k in range(groups)), np.full((1, 4), 1e4)])
     model = ct.CoalescentClustering(assign_outliers=False).fit(X)
@@ -501,7 +501,7 @@ def test_cluster_probabilities_are_at_most_one():
 
 @pytest.mark.parametrize("n_far", [1, 2])
 def test_few_distant_rows_are_reported(n_far):
-    """In all five columns, so that no single column is to blame. Four such rows are a cluster of their own."""
+    """Distant in all five columns, so that no single column is the reason. Four such rows are a cluster of their own."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 5))
     X[:n_far] += 20

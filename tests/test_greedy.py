@@ -185,7 +185,7 @@ def test_every_merge_is_optimal(setup, rule):
 
 
 def test_setups_have_pairs_with_several_maxima():
-    """Otherwise the test above would not show that the best of several is found."""
+    """Otherwise the test above would not show that the best of several maxima is found."""
     several = 0
     for seed, n in enumerate(SIZES):
         process, X = multinomial_rare(np.random.default_rng([seed, n]), n)
@@ -194,7 +194,7 @@ def test_setups_have_pairs_with_several_maxima():
 
 
 def test_greedy_chooses_closer_of_two_maxima():
-    """A rare state in common holds two rows together; a slow column in which they differ pulls them apart."""
+    """A shared rare state favours a low merge; a slow column in which the rows differ favours a high one."""
     process = ct.Multinomial([10.0, 0.001], [[0.0067, 0.9933], [0.5, 0.5]])
     X = np.array([[0.0, 0.0], [0.0, 1.0]])
     model = reference.Model(process, X)
@@ -725,7 +725,7 @@ def test_invalid_tables_are_rejected(process, X, message):
 
 @pytest.mark.parametrize("n_real", [1, 2, 3])
 def test_best_height_of_equal_numbers_with_different_categories(n_real):
-    """One pulls the merge to height 0 as strongly as the other pushes it away: an answer all the same, and soon."""
+    """The columns pull the best height in opposite directions; the search must still end with a finite height."""
     X = np.zeros((2, n_real + 1))
     X[1, -1] = 1
     process = ct.Mixed((ct.Brownian(), range(n_real)), (ct.Multinomial(1.0, [[0.5, 0.5]]), [n_real]))

@@ -78,7 +78,7 @@ def test_column_labels_of_mixed_types_are_rejected():
 
 
 def test_damaged_parquet_files_are_read_or_rejected(tmp_path):
-    """Either the file is read, or a sentence names it, whatever polars says or does."""
+    """The file is read, or an error message names it, whatever polars raises."""
     rng = np.random.default_rng(0)
     pl.DataFrame({"x": rng.normal(size=50), "t": ["u", "v"] * 25}).write_parquet(tmp_path / "t.parquet")
     good = (tmp_path / "t.parquet").read_bytes()
@@ -224,7 +224,7 @@ def test_memory_of_wide_tables_grows_with_the_cells(kind):
 
 
 def test_many_real_columns_are_clustered():
-    """The table of gene expression that ended in an assertion."""
+    """A table such as those of gene expression, which once failed an assertion."""
     rng = np.random.default_rng(0)
     group = rng.integers(0, 4, size=400)
     table = rng.normal(rng.normal(size=(4, 2000))[group], 1.0)
@@ -463,7 +463,7 @@ def test_signals_of_equal_rows_without_noise_are_zero():
 
 
 def test_spreadsheet_formulas_are_kept_as_text(tmp_path, monkeypatch, capsys):
-    """A spreadsheet may execute them, which the documentation says; nothing is put before them."""
+    """Formulas are not escaped; the documentation warns that a spreadsheet may execute them."""
     names = ["=1+1", "+1", "-1+2", "@SUM(A1)", '=HYPERLINK("x","y")', "plain"]
     table = pl.DataFrame(
         {"id": names, "=x": [1.0, None, 2.0, 3.0, 8.0, 9.0], "c": ["@u", "-v", "@u", "=w", "=w", None]}

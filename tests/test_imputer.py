@@ -114,7 +114,7 @@ def test_subset_of_training_rows_is_filled_alike(imputer, frame, fitted, numbers
 
 
 def test_filled_cells_are_independent_of_other_rows():
-    """More rows with holes than are taken off one by one, many of them equal cell by cell and hole by hole."""
+    """More rows with missing cells than are left out one by one, many of them equal."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(250, 3)).round()
     X[rng.random(X.shape) < 0.3] = nan
@@ -437,7 +437,7 @@ def test_wrong_number_of_columns_is_rejected(fitted):
 
 
 def test_correlated_columns_fill_each_other(monkeypatch):
-    """A column that is another one's double but for noise is filled from it, however rows are related."""
+    """A column that is twice another one plus noise is filled from it, whatever the tree."""
     monkeypatch.setattr(posterior_draws, "MIN_SWEEPS", 40)
     monkeypatch.setattr(posterior_draws, "MAX_SWEEPS", 40)
     rng = np.random.default_rng(0)
@@ -538,7 +538,7 @@ def test_sample_fills_missing_cells_with_different_draws(imputer, frame):
 
 
 def test_sample_matches_predictive_moments():
-    """A new row has a place of its own in each draw: mean and variance within 5 standard deviations, 4 estimates."""
+    """A new row is placed anew in each draw: mean and variance within 5 standard deviations, 4 estimates."""
     X = np.random.default_rng(1).normal(size=(12, 3))
     imputer = ct.CoalescentImputer(noise=0.1).fit(X)
     new = np.array([[0.5, nan, nan]])

@@ -61,7 +61,7 @@ def check_interrupted(process):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 @pytest.mark.parametrize(("sent", "whole"), [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, False)])
 def test_interrupt_during_reading_exits_cleanly(tmp_path, sent, whole):
-    """From a pipe, so that the process is known to be reading, or to have all it needs to go on."""
+    """The table comes from a pipe, so that the process is known to be reading it."""
     table = tmp_path / "table.csv"
     os.mkfifo(table)
     process = started("-m", "coaltree", "fit", table, "-o", tmp_path / "out")

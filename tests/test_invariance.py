@@ -184,7 +184,7 @@ def test_greedy_is_invariant_to_category_codes_with_estimated_equilibria(rule, s
 @every_rule
 @pytest.mark.parametrize("noise", [0.0, 0.002])
 def test_greedy_ignores_empty_real_column(rule, noise):
-    """A complete table then goes the way of tables with missing cells: another code, the same tree."""
+    """The empty column makes a complete table one with missing cells: other code, the same tree."""
     rng = np.random.default_rng(6)
     X = real_table(rng)
     wider = np.column_stack([X[:, :1], np.full(N, np.nan), X[:, 1:]])
@@ -207,7 +207,7 @@ def test_greedy_ignores_empty_categorical_column(rule):
 
 @every_rule
 def test_greedy_is_invariant_to_split_into_parts(rule):
-    """One Brownian over four columns is two Brownians over two each."""
+    """One Brownian process over four columns equals two over two columns each."""
     X = real_table(np.random.default_rng(8), 4, missing=0.2)
     whole = ct.greedy(X, ct.Brownian([0.3, 1.0, 5.0, 2.0]), rule=rule)
     parts = ct.Mixed((ct.Brownian([0.3, 5.0]), [0, 2]), (ct.Brownian([1.0, 2.0]), [1, 3]))

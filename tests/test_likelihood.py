@@ -46,7 +46,7 @@ def with_empty_row_and_column(X):
 
 @pytest.mark.parametrize("noise", [0.0, 0.4])
 def test_flat_root_likelihood_is_integral_over_root(noise):
-    """The closed form, a quadrature over the root's state, the contrasts and the recursion are one measure."""
+    """The closed form, a quadrature over the root's state, the contrasts and the recursion agree."""
     rng = np.random.default_rng(1)
     tree = ct.simulate_tree(4, 3)
     x = rng.normal(size=4)
@@ -201,7 +201,7 @@ def test_likelihood_with_empty_rows_and_columns(n):
 
 
 def test_empty_row_does_not_change_likelihood():
-    """The history of some of the leaves is all that their likelihood depends on."""
+    """The likelihood depends only on the subtree of the leaves with cells."""
     X = np.array([[1.0, 0.0], [np.nan, np.nan], [2.5, 1.0]])
     process = ct.Mixed((ct.Brownian(2.0), [0]), (ct.Multinomial(0.5, [[0.3, 0.7]]), [1]))
     three = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
@@ -222,7 +222,7 @@ def test_empty_table_has_likelihood_one():
 
 
 def test_branch_above_empty_sibling_adds_variance():
-    """b's message passes a's empty place; on its way up to c's ancestor it gathers the whole path of length 2."""
+    """b's message passes a's empty branch; on its way up to c's ancestor it covers the whole path of length 2."""
     tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
     expected = stats.norm(0, np.sqrt(4.0)).logpdf(3.0)  # path b to c: 1 + 1 + 2
     for X in ([[np.nan], [0.5], [3.5]], [[0.5], [np.nan], [3.5]]):
@@ -251,7 +251,7 @@ def test_one_categorical_row_has_equilibrium_probability():
 
 
 def test_probabilities_of_all_tables_sum_to_one():
-    """The categorical likelihood is a probability: over all tables of three leaves it is exhausted."""
+    """The categorical likelihood is a probability: it sums to one over all tables of three leaves."""
     tree = ct.simulate_tree(3, 8)
     process = ct.Multinomial(0.9, [[0.5, 0.3, 0.2]])
     tables = np.indices((3, 3, 3)).reshape(3, -1).T
@@ -358,7 +358,7 @@ def test_different_rows_at_height_zero_have_finite_likelihood():
 
 
 def test_likelihood_of_identical_rows_matches_reference():
-    """A table whose rows are all the same has no scale of its own."""
+    """A table of identical rows has no scale."""
     X = np.full((3, 2), 5.0)
     assert np.isfinite(ct.Brownian().log_likelihood(joined_at(0.0), X))
     process = ct.Brownian(noise=0.5)

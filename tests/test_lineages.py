@@ -43,7 +43,7 @@ def test_expected_lineages_converge_for_many_leaves():
 
 @pytest.mark.parametrize("n", [2, 3, 12])
 def test_prior_band_has_stated_probability(n):
-    """Shares of draws below the ends: 5 standard errors, one correct band in a million and a half fails."""
+    """Shares of draws below the ends within 5 standard errors; one correct band in a million and a half fails."""
     level = 0.9
     band = prior_band(n, level)
     assert band.counts.tolist() == list(range(n - 1, 0, -1))

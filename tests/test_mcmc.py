@@ -105,14 +105,14 @@ def check_posterior(samples, X, process):
 
 @pytest.mark.parametrize("kind", ["brownian", "multinomial"])
 def test_moves_that_skip_places_beyond_valleys_are_exact(kind, monkeypatch):
-    """With so shallow a valley most moves compute f at some of the places only, yet all four-leaf topologies have their mass."""
+    """With so shallow a valley most moves evaluate f at some places only, yet all topologies have the right probability."""
     monkeypatch.setattr(chain_module, "VALLEY", 0.2)
     test_mcmc_posterior_matches_enumeration(kind, 4, False)
 
 
 @pytest.mark.parametrize(("kind", "missing"), [("mixed", True), ("multinomial", False)])
 def test_exchanges_with_heated_chains_are_exact(kind, missing):
-    """Trees come from heated chains all the time: were one of them, or the exchange, wrong, so were the first chain's trees."""
+    """Trees come from heated chains all the time, so an error in them or in the exchange would show in the first chain."""
     X, process = table(kind, 4, missing)
     chain = tempered_chain(X, process, 2)
     check_posterior(samples_of(chain, 1000, moves=8), X, process)
@@ -390,7 +390,7 @@ def test_mcmc_is_reproducible_for_any_threads(eight):
 @pytest.mark.parametrize("kind", PROCESSES)
 @pytest.mark.parametrize("draws_parameters", [False, True], ids=["trees", "trees and parameters"])
 def test_pickled_chain_continues_bitwise_equal(kind, draws_parameters):
-    """Clusters send chains to and fro; what a chain computes with does not travel, and is made anew."""
+    """Clusters pickle chains without their derived arrays, which are computed anew."""
     X, process = table(kind, 12, missing=True)
     rng = np.random.default_rng(1)
     draws = process.sampler(X, hold_noise=False) if draws_parameters else None
@@ -573,7 +573,7 @@ def test_auto_rechecks_slow_chains(eight, monkeypatch):
 
 
 def test_time_limit_stops_chains_that_can_resume(eight, tmp_path, monkeypatch):
-    """Whatever the limits were, the samples are those of one long run."""
+    """For any time limits, the samples are those of one long run."""
     X, process = eight
     monkeypatch.setattr(results, "MIN_EFFECTIVE_SAMPLES", 1e9)
     monkeypatch.setattr(mcmc_module, "FIRST_CHECK", 120)

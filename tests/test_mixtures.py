@@ -231,7 +231,7 @@ def test_quantiles_of_new_rows_match_mixture(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_quantiles_of_training_rows_match_mixture(case, monkeypatch):
-    """Each row is taken off each tree; the weights of the draws stay as they are."""
+    """Each row is removed from each tree; the weights of the draws do not change."""
     monkeypatch.setattr(predictor_module, "MIN_DRAWS", 1)
     predictor = predictor_of(case)
     rows = np.flatnonzero(np.isnan(X).any(axis=1))
@@ -345,7 +345,7 @@ def test_gaussian_intervals_are_symmetric():
 
 
 def test_intervals_of_two_clusters_exclude_tails():
-    """A Gaussian with the same moments would end far outside the clusters, and its median is where there is nothing."""
+    """The interval of a Gaussian with the same moments would end far outside the clusters."""
     cells = cells_of([0.0, 10.0], [0.1, 0.1], [0.6, 0.4])
     low, high = cells.interval(0.9)
     assert low[1] == pytest.approx(0.1 * ndtri(0.05 / 0.6), abs=1e-3)

@@ -185,7 +185,7 @@ TRACES = ("run_log_evidences", "log_evidence_traces", "run_ess", "resampled", "n
 
 
 def test_files_of_earlier_format_are_rejected_with_version(small):
-    """They have no digest: the message names the version that wrote them, not damage."""
+    """Files of the earlier format have no digest: the message names the version that wrote them."""
     with zipfile.ZipFile(io.BytesIO(small)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     facts = json.loads(members["model.json"])
@@ -666,7 +666,7 @@ def test_inconsistent_samples_are_rejected(sampled, changes, facts, message):
 
 
 def test_harmless_changes_are_accepted(small, sampled):
-    """The tests above fail for their reasons only if the same way leads to a model."""
+    """Without a harmful change the same steps lead to a valid model, so the tests above test the change."""
     assert model_bytes(loaded(repacked(small))) == small
     assert loaded(repacked(small, of=lambda facts: facts["parameters"].pop("rule"))).rule == "rate1"
     assert loaded(repacked(model_bytes(sampled), log_evidence="inf")).log_evidence_ == np.inf

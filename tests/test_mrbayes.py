@@ -49,7 +49,7 @@ def visited(X, n_samples, thin, folder, rate=RATE, **options):
 
 @pytest.mark.parametrize("dna", [False, True])
 def test_enumeration_matches_mrbayes(dna, tmp_path):
-    """The model that MrBayes is given is ours, with every constant of time and rate; with DNA it begins at a given tree."""
+    """MrBayes gets our model, including all constants of time and rate; for DNA it starts from a given tree."""
     X = bases(4, 5) if dna else table(4, 5)
     truth = exact_posterior.integrals(X, ct.Multinomial(RATE, [[0.25] * 4 if dna else [0.5, 0.5]] * 5))
     options = {"bases": True, "start": ct.simulate_tree(4, 7)} if dna else {}
@@ -102,7 +102,7 @@ def test_clades_of_ten_rows_match_mrbayes(ten, ours, tmp_path):
 
 @pytest.mark.slow
 def test_different_rate_is_detected(ten, ours, tmp_path):
-    """So that the test can fail."""
+    """Shows that the test above can fail."""
     assert least_p_value(ours, visited(ten, 200, 200, tmp_path, 1.3 * RATE)) < ALARM
 
 

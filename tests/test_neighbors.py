@@ -145,7 +145,7 @@ def test_neighbor_search_of_degenerate_tables(shape, noise, monkeypatch):
 
 
 def test_neighbor_search_work_grows_subquadratically():
-    """Of ten distinct rows, many times over: each round halves what lives, and the exact search gets little."""
+    """Ten distinct rows, repeated many times: each round halves the lineages, and few are left for the exact search."""
     X = np.arange(10.0)[np.random.default_rng(0).integers(10, size=10_000), None]
     shares = []
     ct.greedy(X, ct.Brownian(1.0, 0.1), search="neighbors", progress=lambda share, live: shares.append(share))
@@ -173,7 +173,7 @@ def test_auto_search_uses_neighbors_for_many_rows_only(monkeypatch):
 
 
 def test_neighbors_of_rows_with_missing_cells_share_cluster():
-    """Clusters far apart: whatever is missing, the neighbours of a row are of its own cluster."""
+    """The clusters are far apart: with any cells missing, the neighbours of a row are in its cluster."""
     rng = np.random.default_rng(2)
     labels = rng.integers(20, size=3000)
     points = 30 * rng.normal(size=(20, 6))[labels] + rng.normal(size=(3000, 6))

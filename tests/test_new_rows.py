@@ -361,7 +361,7 @@ def test_unseen_categories_follow_option(model, new_rows, frame):
 
 
 def test_density_of_independent_row_equals_equilibrium():
-    """A row that is nearly independent of all others: the prior has no more to say than the process itself."""
+    """A new row is nearly independent of all others, so its density is that of the equilibrium."""
     X = np.random.default_rng(2).normal(size=(40, 1))
     model = ct.CoalescentClustering(noise=0.98).fit(X)
     asked_of_one_tree(model)

@@ -75,7 +75,7 @@ def test_categorical_noise_matches_sum_over_states(n, noise, rate, missing):
 
 
 def test_sum_over_states_equals_sum_over_noisy_cells():
-    """A noisy cell says nothing of its lineage: p(x) is the mean over all ways to hide cells, times q of what they show."""
+    """A noisy cell carries no information: p(x) is the mean over all sets of noisy cells, times q of their states."""
     q, noise, codes = np.array([0.2, 0.5, 0.3]), 0.35, np.array([1.0, 1.0, 0.0, nan])
     total = 0.0
     for hidden in product([False, True], repeat=3):
@@ -154,7 +154,7 @@ def test_noise_in_mixed_columns_matches_brute_force(n):
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_equal_column_noises_equal_one_noise(missing):
-    """By another layout of the messages, so to the last digits only."""
+    """The messages have another layout, so the results are equal up to rounding."""
     rng = np.random.default_rng(1)
     X, codes = real_table(rng, 40, 3, missing), code_table(rng, 40, STATES, missing)
     for one, each, table in (
@@ -422,7 +422,7 @@ def test_density_and_missing_cells_of_new_real_row(process):
 
 
 def test_imputed_states_match_brute_force():
-    """A row with a hole is taken off the tree and placed anew by what was observed of it."""
+    """A row with a missing cell is removed from the tree and placed anew by its observed cells."""
     tree, rest = without_leaves(FOUR, [2]), np.delete(CODES, 2, axis=0)
     predicted = predictor_of(FOUR, CODES, MUTATION).training_cells(np.array([2]))
     ways = np.column_stack([np.ones(3), np.arange(3)])
@@ -476,7 +476,7 @@ def test_simulated_real_columns_have_column_noise(process):
 
 
 def test_state_draws_given_noisy_cells_match_enumeration():
-    """What three leaves would show anew, all at once: chi-squared at 1e-6 for each of two columns."""
+    """Joint draws of three leaves: chi-squared at 1e-6 for each of two columns."""
     X = CODES[:3]
     draws = ct.Beliefs(THREE, X, MUTATION).draw(20_000, np.random.default_rng(5)).astype(int)
     for d, (rate, q, noise) in enumerate(zip(MUTATION.rate, MUTATION.equilibrium, MUTATION.noise, strict=True)):

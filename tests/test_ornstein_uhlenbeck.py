@@ -143,7 +143,7 @@ def deepened(tree, factor, top):
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 @pytest.mark.parametrize("top", [20.0, 300.0, 700.0, 5000.0])
 def test_likelihood_of_deep_trees_matches_dense_covariance(missing, noise, top):
-    """``exp(-2 rate h)`` is nothing, or less than a number can be: what is left are independent groups."""
+    """``exp(-2 rate h)`` is zero or underflows: what is left are independent groups."""
     rng = np.random.default_rng(3)
     for rate in (0.5, 1.0):
         tree = deepened(ct.simulate_tree(20, rng), 0.5, top)
@@ -174,7 +174,7 @@ def graded_log_likelihood(tree, x, rate, noise):
 @pytest.mark.parametrize("noise", [0.0, 1e-7, 0.2])
 @pytest.mark.parametrize("rate", [1e-30, 1e-14, 1e-7, 1e-3, 1.0, 1e3, 1e12, 1e30])
 def test_likelihood_at_tiny_and_huge_rates(rate, noise, missing):
-    """Rows that differ as much as such a rate lets them; an empty column sends the table the other way."""
+    """Rows that differ as much as such a rate allows; an empty column tests the other layout of messages."""
     tree = ct.simulate_tree(12, 4)
     spread = np.sqrt(noise + min(2 * rate, 1.0))
     x = 0.7 + spread * np.random.default_rng(5).normal(size=12)
@@ -397,7 +397,7 @@ def test_least_slope_is_a_lower_bound(setup, seed, log_low, log_width, from_lowe
 @patient
 @given(setups, seeds, st.floats(-5, 2), st.floats(-5, 1))
 def test_least_slopes_are_close_on_short_intervals(setup, seed, log_low, log_width):
-    """A bound that is never close would be of no use: on a thousandth of the path it is the slope itself, all but a little."""
+    """On a thousandth of the path the bound nearly equals the slope; a loose bound would make the search slow."""
     problem = Problem(setup, seed)
     i, j, pair, shift, lowest = problem.pair()
     low = lowest + 10.0**log_low
@@ -523,7 +523,7 @@ def clades(tree):
 
 @pytest.mark.parametrize("kind", ["complete", "full", "missing"])
 def test_greedy_is_equivariant_to_units_and_origin(kind):
-    """x, mean and variance rescaled together: the Jacobian is all that is left of it."""
+    """With x, mean and variance rescaled together, only the Jacobian changes."""
     rng = np.random.default_rng(9)
     X = real_table(rng, 14, 3, 0.25 if kind == "missing" else 0.0)
     mean, a, shift = np.array([0.3, 0.0, -1.0]), np.array([1e-3, 12.0, 500.0]), np.array([3.0, -7.0, 1e4])
@@ -744,7 +744,7 @@ def test_greedy_with_empty_rows_and_columns():
 
 
 def test_branch_above_empty_sibling_loses_correlation():
-    """b's message passes a's empty place and goes on losing: its correlation with c is that of the whole path, 4."""
+    """b's message passes a's empty branch and keeps losing correlation: with c it is that of the whole path, 4."""
     tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
     rho = np.exp(-0.3 * 4)
     expected = stats.multivariate_normal([0, 0], [[1, rho], [rho, 1]]).logpdf([0.5, -0.7])
@@ -809,7 +809,7 @@ def test_heights_of_values_far_from_mean(scale, with_missing):
 
 @pytest.mark.parametrize("scale", [1e-50, 1e-20])
 def test_close_values_keep_their_differences(scale):
-    """Where values are tiny heights go as their square."""
+    """For tiny values heights grow with their squares."""
     X = np.random.default_rng(0).normal(size=(10, 2))
     tree, near = (ct.greedy(scale * factor * X, ct.OrnsteinUhlenbeck()).tree for factor in (1, 1 + 1e-3))
     assert np.array_equal(tree.children, near.children)
@@ -818,7 +818,7 @@ def test_close_values_keep_their_differences(scale):
 
 
 def test_too_close_values_are_rejected_or_exact():
-    """Beyond 1e-60 deviations `Brownian` refuses; here there has to be a right answer if there is no such sentence."""
+    """`Brownian` rejects values closer than 1e-60 deviations; here the result must be right or rejected too."""
     X = np.random.default_rng(0).normal(size=(10, 2))
     try:
         tree = ct.greedy(1e-100 * X, ct.OrnsteinUhlenbeck()).tree

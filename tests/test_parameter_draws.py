@@ -107,7 +107,7 @@ def brownian_column(x, precision):
 
 @pytest.mark.slow
 def test_brownian_column_noise_draws_match_quadrature():
-    """With a variance each, columns have nothing to do with each other."""
+    """With a variance for each column, columns are independent."""
     sample = chain_of(ct.Brownian([0.5, 0.8], [0.3, 0.6]), X2, 2_500, 11)
     precision = np.exp(np.linspace(-7, 6, 131))
     for d, x in enumerate(X2.T):
@@ -415,7 +415,7 @@ def test_noise_is_at_least_rounding_noise():
 
 
 def test_column_noise_is_at_least_rounding_noise():
-    """Cells in steps of 1 need a noise of a twelfth; those beside them, to many digits, need none to speak of."""
+    """Cells in steps of 1 need a noise of a twelfth; those with many digits need hardly any."""
     X = np.array([[0.0, 0.123], [1.0, 2.456], [2.0, -1.789], [1.0, 0.124]])
     for process in (ct.Brownian(1.0, [1e-3, 1e-3]), ct.OrnsteinUhlenbeck(1.0, 0.0, [1.0, 1.0], [1e-3, 1e-3])):
         draws = process.sampler(X, hold_noise=False)

@@ -194,7 +194,7 @@ def test_grouped_predictions_of_several_trees(prunes):
 
 
 def test_wide_tables_are_evaluated_without_bounds(monkeypatch, table):
-    """Wide tables: few places, but so many columns that their tables are made again for every block."""
+    """Wide tables have few attachment points, but so many columns that their tables are recomputed for every block."""
     tree, X, process, rows, _ = table
     expected = Predictor.from_trees([tree], np.ones(1), X, process).log_density(rows)
     monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)

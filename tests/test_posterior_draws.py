@@ -340,7 +340,7 @@ def answers(predictor, rows):
 
 @pytest.mark.parametrize("name", ["full", "mixture", "scores"])
 def test_bounds_do_not_change_results(name, monkeypatch):
-    """Groups that rows need not look at are left out, and tables are made again and again."""
+    """Groups that the bounds rule out are skipped, and tables are recomputed."""
     draws, X, rows = many(name)
     whole = answers(Predictor(draws, np.ones(3), X), rows)[:-1]
     monkeypatch.setattr(groups_module, "MIN_POINTS_TO_PRUNE", 0)
@@ -479,7 +479,7 @@ def test_remaining_missing_training_cells_are_drawn():
 
 
 def test_ensemble_of_one_row():
-    """With one row alone, its missing cells are what the equilibrium says of them, given its other cells."""
+    """For a single row, missing cells follow the equilibrium given the observed ones."""
     alone = ct.Tree([], [0.0])
     X = np.array([[0.5, nan, 1.5]])
     predictor = single(SCALAR, X, alone, np.array([[0.5, 0.3, 1.5]]))

@@ -94,7 +94,7 @@ def test_power_transform_round_trip_and_slope(exponent):
 
 @pytest.mark.parametrize("exponent", EXPONENTS)
 def test_decoded_predictions_are_finite(exponent):
-    """Within three standard deviations beyond the data it is at most some thousand times as far out as they are."""
+    """Predictions up to three standard deviations beyond the data are at most some thousand times as far out."""
     scale = ColumnScale(1.0, 0.5, PowerTransform(exponent, 0.0, 1.0, -10.0, 10.0))
     codes = np.array([-1e150, -1e10, -40.0, 40.0, 1e10, 1e150])
     assert np.isfinite(scale.decode(codes)).all()

@@ -160,7 +160,7 @@ class TestBruteForce:
             np.testing.assert_array_equal(predictor.place(rows, TREE, 2).nearest[k], placed.nearest[k, :2])
 
     def test_cluster_shares_match_brute_force(self, case):
-        """A place counts for the clusters of the leaves below it, in equal parts."""
+        """An attachment point counts in equal parts for the clusters of the leaves below it."""
         predictor, rows, brute = case
         labels = np.array([0, 0, 1, 2, 1])
         predicted = predictor.cluster_shares(rows, labels)
@@ -399,7 +399,7 @@ def test_predictor_needs_little_memory_for_many_rows():
 
 @pytest.mark.parametrize(("name", "rows"), [("stationary, holes", [1, 4]), ("mixed", [1, 3])])
 def test_training_cells_on_one_tree_match_brute_force(name, rows):
-    """Each row with holes is taken off the tree and placed anew, over all places by their posterior."""
+    """Each row with missing cells is removed from the tree and placed anew, by its posterior over all attachment points."""
     X, process, _ = CASES[name]
     predictor = single(X, process)
     predicted = predictor.training_cells(np.array(rows))
@@ -443,7 +443,7 @@ def test_training_rows_are_left_out_in_groups(many):
 
 @pytest.mark.parametrize("name", ["brownian, noise, holes", "categorical", "mixed"])
 def test_training_cells_of_sample_are_mixture(name):
-    """Over several trees: the mixture of what each says by itself, for their weights know of the rows already."""
+    """Over several trees: the mixture with the weights of the trees, which already take the rows into account."""
     X, process, _ = CASES[name]
     rows = np.array([4, 1, 3])
     predicted = Predictor.from_trees([TREE, OTHER], np.array([1.0, 3.0]), X, process).training_cells(rows)

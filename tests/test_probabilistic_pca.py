@@ -107,7 +107,7 @@ def test_invalid_numbers_of_components(n):
 
 
 def test_more_components_fit_no_worse():
-    """One component less than columns make for any covariance, so that a Gaussian without bounds is as good."""
+    """With one component less than columns any covariance is possible, so the fit equals an unrestricted Gaussian."""
     rng = np.random.default_rng(8)
     X = with_holes(rng, low_rank(rng, 150, 5, 2), 0.2)
     values = [ProbabilisticPCA(q).fit(X).log_likelihoods_[-1] for q in (2, 4, 5, 50)]

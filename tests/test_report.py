@@ -88,7 +88,7 @@ def test_content_security_policy_allows_own_scripts_only(document, facts):
 
 
 def test_hostile_names_are_escaped_everywhere():
-    """Rows, columns, categories, the title: whatever is written by others stays text."""
+    """Names of rows, columns and categories and the title are shown as text."""
     rng = np.random.default_rng(2)
     n = 21
     columns = {name: rng.normal(size=n) for name in HOSTILE[:3]}
@@ -231,7 +231,7 @@ def test_report_cluster_effects_match_pandas(model, frame, document):
 
 
 def test_report_shows_cluster_cohesion(model):
-    """Of samples of trees; clusters of one tree are told by heights."""
+    """For samples of trees; for a single tree the report gives heights instead."""
     document = Page(page(replace(report_facts(model._model), sample=SampleFacts(1, 1, 1.0, 0.0, None, None))))
     tree, ratios = model.tree_, model.log_ratios_
     for cluster in range(3):

@@ -188,7 +188,7 @@ def test_report_opens_without_console_messages(opened):
 
 
 def test_injected_scripts_do_not_run(browser, folder):
-    """Scripts, event handlers and pictures that somebody writes into a report neither run nor load anything."""
+    """Scripts, event handlers and pictures that are added to a report neither run nor load anything."""
     context = browser.new_context()
     requests = []
     context.route(re.compile("^http"), lambda route: (requests.append(route.request.url), route.abort()))

@@ -63,7 +63,7 @@ def test_row_subset_fills_missing_cells_of_all_rows(blobs, tmp_path):
 )
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 def test_row_subset_handles_dependent_columns(seed, columns, short_chains, monkeypatch):
-    """Totals, other units and copies make covariance matrices nearly singular; holes in them are filled exactly."""
+    """Totals, other units and copies make covariance matrices nearly singular; their missing cells are filled exactly."""
     monkeypatch.setattr(posterior_draws, "MIN_SWEEPS", 20)  # errors are below .01 by then
     monkeypatch.setattr(posterior_draws, "MAX_SWEEPS", 20)
     X = np.random.default_rng(seed).normal(size=(2, 40)).T @ columns

@@ -84,7 +84,7 @@ def test_shared_equilibrium_draws_match_grid(ascertainment):
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
 def test_shared_equilibrium_per_partition():
-    """Two genes of other rates and equilibria, as parts of one table: each is found from its own columns."""
+    """Two genes with different rates and equilibria, as parts of one table: each is estimated from its own columns."""
     tree = ct.simulate_tree(20, 1)
     genes = (
         ct.Multinomial(0.3, SHARES, share_equilibrium=True),

@@ -83,7 +83,7 @@ def test_merge_in_place_equals_merge(rate, into):
 
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
 def test_regraft_density_equals_merge_and_pair(rate):
-    """Hanging from a point of a branch is merging both of its ends there, and then the third."""
+    """Attaching at a point of a branch equals merging both of its ends there, and then the third lineage."""
     forest, _, _ = sites(rate)
     merged(forest, 0, 1, 0.3, 9)
     merged(forest, 2, 3, 0.5, 10)
@@ -97,7 +97,7 @@ def test_regraft_density_equals_merge_and_pair(rate):
 
 
 def test_impossible_place_at_zero_distance_has_probability_zero():
-    """Any message will do there, as for a merge: one that says nothing is taken."""
+    """Any message is possible there, as for a merge: a flat one is used."""
     forest, _, _ = sites("one rate")
     np.asarray(forest.state)[14] = forest.root_q
     assert log_z_at(forest, 0, 1, 0.0, 14, h=0.0) == pytest.approx(0.0, abs=1e-12)

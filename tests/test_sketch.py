@@ -69,7 +69,7 @@ def test_sketch_slopes_are_tight_lower_bounds(noise, rate, n_columns, max_states
 
 
 def test_sketch_slopes_of_very_short_paths_are_lower_bounds():
-    """Rows that differ, without noise, want to be apart at once: the slope has a pole there."""
+    """Without noise the slope has a pole at height 0 for rows that differ."""
     X = np.eye(6)
     forest = ct.Multinomial(1.0).resolve(X).forest(X, 6, scan=True)
     sketch, glance = sketched(forest, range(6)), sketches.Glance(forest)
@@ -80,7 +80,7 @@ def test_sketch_slopes_of_very_short_paths_are_lower_bounds():
 
 @pytest.mark.parametrize("share", [1e-6, 1e-9, 1e-15, 1e-40, 1e-90])
 def test_sketch_slopes_of_rare_states_are_lower_bounds(share):
-    """What is beyond single precision is ruled out rightly or not at all."""
+    """Pairs beyond single precision are ruled out correctly or not at all."""
     rng = np.random.default_rng(1)
     X = table(rng, 12, 10)
     for order in ([share, 1 - share], [1 - share, share], [share, 0.3, 0.7 - share], [0.3, 0.7 - share, share]):
@@ -121,7 +121,7 @@ def test_only_sites_of_one_rate_are_sketched(process, X):
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize(("rate", "max_states"), [(0.05, 2), (1.0, 2), (30.0, 2), (0.05, 4), (1.0, 5)])
 def test_sketches_do_not_change_tree(noise, missing, rate, max_states):
-    """A column of numbers of which no cell is known keeps the others from being sketched, and says nothing."""
+    """An empty real column prevents sketches and does not change the tree."""
     rng = np.random.default_rng([int(100 * noise), int(100 * missing)])
     X = table(rng, 60, missing=missing, max_states=max_states)
     process = ct.Multinomial(rate, noise=noise).resolve(X)
@@ -134,7 +134,7 @@ def test_sketches_do_not_change_tree(noise, missing, rate, max_states):
 
 @pytest.mark.parametrize("max_states", [2, 3])
 def test_sketches_do_not_change_very_tall_trees(max_states):
-    """The last lineages merge where the past is long forgotten."""
+    """The last lineages merge so high that their states are independent."""
     X = table(np.random.default_rng(2), 16, max_states=max_states)
     process = ct.Multinomial(1e40, noise=0.1).resolve(X)
     result = ct.greedy(X, process).tree
@@ -149,7 +149,7 @@ def test_sketches_do_not_change_very_tall_trees(max_states):
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 @pytest.mark.parametrize("max_states", [2, 4])
 def test_sketched_tree_matches_general_search(noise, max_states):
-    """Where rates differ, if only in their last digits, pairs are bounded and searched by other means."""
+    """With different rates, even if only in the last digits, the search uses other code."""
     X = table(np.random.default_rng(4), 100, missing=0.1, max_states=max_states)
     rates = np.ones(COLUMNS)
     rates[0] += 1e-13

@@ -74,7 +74,7 @@ def exact():
 
 @pytest.mark.parametrize(("kind", "n", "missing"), CASES)
 def test_enumeration_is_normalised(kind, n, missing):
-    """The quadrature's likelihoods are those of whole trees by brute force."""
+    """The likelihoods of the quadrature equal those of whole trees by brute force."""
     X, process = table(kind, n, missing)
     rng = np.random.default_rng(0)
     for children in exact_posterior.histories(n):

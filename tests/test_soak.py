@@ -22,7 +22,7 @@ pytestmark = [
 
 @pytest.mark.slow
 def test_memory_does_not_grow_over_many_fits():
-    """In small, where a page more or less counts: ``tools/soak.py 2000`` asks for less than 1 %."""
+    """A small version, in which single pages count: ``tools/soak.py 2000`` requires less than 1 %."""
     growth, _ = soak.soak(44)
     assert growth < 0.05
 
@@ -45,7 +45,7 @@ def answers(model, seed):
 
 
 def test_concurrent_predictions_agree():
-    """Fits, and questions to models that the threads share, whose trees are drawn at the first question."""
+    """Fits, and predictions of models shared by threads, whose trees are drawn at the first prediction."""
     shared = [fit(seed) for seed in range(2)]
     expected = [answers(fit(seed), seed) for seed in range(2)]
 

@@ -904,7 +904,7 @@ def test_many_dominant_cells_are_reported_in_one_sentence():
 
 @pytest.mark.parametrize(("far", "is_reported"), [(30, False), (50, True)])
 def test_dominant_cell_threshold_matches_definition(far, is_reported):
-    """By the definition: 99 % of the sum of squares are gone without the cell."""
+    """By definition: without the cell, 99 % of the sum of squares is gone."""
     values = np.r_[np.tile([-1.0, 1.0], 12), far]
     rest = 24.0
     assert (rest / np.sum((values - values.mean()) ** 2) < 0.01) == is_reported
@@ -964,14 +964,14 @@ def test_many_copied_columns_are_reported_in_one_sentence():
 
 @given(st.integers(2, 12), st.integers(0, 10_000))
 def test_columns_equal_by_chance_are_not_reported(n, seed):
-    """Any two rows, and any few flags, have columns that are equal."""
+    """Tables of two rows, or with few flags, have equal columns by chance."""
     flags = np.random.default_rng(seed).integers(0, 2, (n, 40)).astype(float)
     assert not any("cop" in remark for remark in remarks_of(flags))
     assert not any("cop" in remark for remark in remarks_of(pd.DataFrame(flags[:2]).map("{:.0f}".format)))
 
 
 def test_copied_columns_match_correlation_one():
-    """By the definition, over all pairs."""
+    """By definition, over all pairs."""
     rng = np.random.default_rng(3)
     values = rng.normal(size=(25, 5)) @ rng.integers(-1, 2, (5, 30))
     values = values[:, values.std(axis=0) > 0]
