@@ -213,7 +213,7 @@ def print_model(known):
         f"{known['divisions']:.1f} divisions a round, {known['memory']:.0f} bytes a row\n"
     )
     print(
-        "| rows | workers | pairs | bytes moved | time per worker | time of the merging machine | total | its share | its memory |"
+        "| rows | workers | pairs | bytes moved | time per worker | merging machine | total | its share | its memory |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for n in PREDICTED_ROWS:
