@@ -592,7 +592,14 @@ def test_distant_new_rows_are_outliers():
     assert model.predict(table[80:]).tolist() == [-1]
     assert model.predict(X[80:]).min() >= 0
     np.testing.assert_allclose(model.predict_proba(far).sum(axis=1), 1.0)
-    assert ct.CoalescentClustering().fit(table).predict(far).min() >= 0
+    rows = np.vstack([far, X[80:]])
+    places = model.place(rows)
+    np.testing.assert_array_equal(places.cluster, model.predict(rows))
+    assert places.cluster_probability[:3].min() > 0.5
+    np.testing.assert_array_equal(places.cluster_probability[3:], model.predict_proba(X[80:]).max(axis=1))
+    assigned = ct.CoalescentClustering().fit(table)
+    assert assigned.predict(far).min() >= 0
+    assert assigned.place(far).cluster.min() >= 0
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")

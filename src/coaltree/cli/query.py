@@ -127,7 +127,8 @@ def place(
     """Write where new rows attach to the tree, and their clusters.
 
     For each row the csv has the most probable branch (the node below it and its number of leaves), its probability, the
-    height with an interval, the log density, the nearest leaves, and the cluster with its probability.
+    height with an interval, the log density, the nearest leaves, and the cluster with its probability. The cluster is -1 for
+    outliers if the model was fitted with --label-outliers; its probability is then that of being outside of all clusters.
     """
     with report_errors(debug):
         check_options({"--nearest": nearest, "--level": level})

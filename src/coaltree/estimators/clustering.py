@@ -170,7 +170,7 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         ndarray of int, shape (n_rows,)
         """
         rows = self._read_rows(X)
-        return self._model.predict_clusters(rows.matrix, self.client)
+        return self._model.predict_clusters(rows.matrix, self.client)[0]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each cluster for new rows, see `predict`.

@@ -48,9 +48,9 @@ class Placements:
     log_density : ndarray of float
         Log predictive density of the row.
     cluster : ndarray of int
-        The most probable cluster.
+        The most probable cluster; -1 for outliers, if the model has ``assign_outliers=False``.
     cluster_probability : ndarray of float
-        Its probability.
+        Its probability; for outliers, the probability that they are outside of all clusters.
     index : pandas Index or None
         Index of the frame that the rows came from, if it had one.
     """
@@ -73,12 +73,13 @@ class Placements:
     def from_arrays(
         cls,
         arrays: PlacementArrays,
-        shares: FloatArray,
+        cluster: IntArray,
+        cluster_probability: FloatArray,
         tree: Tree,
         row_names: tuple[str, ...] | None,
         index: Any = None,
     ) -> Self:
-        """Add names to placements; `shares` are the probabilities of all clusters."""
+        """Add names and clusters to placements."""
         names = np.array(tree.leaf_names, dtype=object)
         return cls(
             row_names or tuple(map(str, range(len(arrays.node)))),
@@ -91,8 +92,8 @@ class Placements:
             [tuple(names[row]) for row in arrays.nearest],
             arrays.nearest_height,
             arrays.log_density,
-            shares.argmax(axis=1),
-            shares.max(axis=1),
+            cluster,
+            cluster_probability,
             index,
         )
 

@@ -414,22 +414,25 @@ class FittedModel:
         known: FloatArray = shares / np.maximum(total, np.finfo(float).tiny)
         return np.where(total > 0, known, sizes)
 
-    def predict_clusters(self, matrix: FloatArray, client: Any = None) -> IntArray:
-        """Return the most probable cluster of encoded rows; with ``assign_outliers=False``, -1 for outliers.
+    def predict_clusters(self, matrix: FloatArray, client: Any = None) -> tuple[IntArray, FloatArray]:
+        """Return the most probable cluster of encoded rows, and its probability.
 
-        An outlier attaches outside of all clusters with a probability above 1/2: above several clusters, above the root, or
-        next to rows that are labelled -1. Or it has a cell that would be extreme next to those of the clusters.
+        With ``assign_outliers=False``, outliers have the label -1. They attach outside of all clusters with a probability above
+        1/2, which is returned for them: above several clusters, above the root, or next to rows that are labelled -1. Rows with
+        a cell that would be extreme next to those of the clusters are outliers with probability 1.
         """
-        best = np.asarray(self.cluster_shares(matrix, client).argmax(axis=1))
+        shares = self.cluster_shares(matrix, client)
+        best, probability = np.asarray(shares.argmax(axis=1)), shares.max(axis=1)
         if self.cluster_settings.assign_outliers:
-            return best
+            return best, probability
         assert self.labels is not None
         labels = np.where(self.labels < 0, self.n_clusters, self.labels)[self.prediction_rows]
         shares = self._predict("cluster_shares", matrix, labels, True, client=client)
         inside = shares[:, : min(self.n_clusters, shares.shape[1] - 1)].sum(axis=1)
         n_real = to_encoded_table(self.encoding, matrix).real.shape[1]
         extreme = are_extreme(matrix[:, :n_real], self.matrix[self.labels >= 0, :n_real])
-        return np.where((inside < 0.5) | extreme, -1, best)
+        outside = np.where(extreme, 1.0, 1 - inside)
+        return np.where(outside > 0.5, -1, best), np.where(outside > 0.5, outside, probability)
 
     def place(self, rows: NewRows, n_nearest: int, level: float, client: Any = None, index: Any = None) -> Placements:
         """Return where rows attach to the tree; `index` is the index of their frame."""
@@ -444,8 +447,8 @@ class FittedModel:
             nodes = [ancestor(tree, leaves[part.leaves_below(k)[0]], part.heights[k]) for k in placements.node.tolist()]
             placements = placements._replace(node=np.array(nodes, dtype=np.intp), nearest=leaves[placements.nearest])
         placements = placements._replace(log_density=placements.log_density + self.log_jacobian(rows.table))
-        shares = self.cluster_shares(rows.matrix, client)
-        return Placements.from_arrays(placements, shares, tree, rows.table.row_names, index)
+        clusters = self.predict_clusters(rows.matrix, client)
+        return Placements.from_arrays(placements, *clusters, tree, rows.table.row_names, index)
 
     def expected_cells(self, matrix: FloatArray, client: Any = None, quantiles: bool = False) -> Predictions:
         """Return predictions for all cells of encoded rows. Rows of the fit are recognised by their cells.
