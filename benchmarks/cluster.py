@@ -132,18 +132,18 @@ def measure_constants(client, n):
     counts = {"nearest": 0.0, "divisions": 0, "rounds": 0}
     nearest, divided = neighbors.find_nearest, neighbors._divide
 
-    def timed(*arguments):
+    def time_call(*arguments):
         start = time.perf_counter()
         result = nearest(*arguments)
         counts["nearest"] += time.perf_counter() - start
         counts["rounds"] += 1
         return result
 
-    def counted(*arguments):
+    def count_pairs(*arguments):
         counts["divisions"] += 1
         return divided(*arguments)
 
-    neighbors.find_nearest, neighbors._divide = timed, counted
+    neighbors.find_nearest, neighbors._divide = time_call, count_pairs
     try:
         _, total_seconds = run_search(X)
     finally:
@@ -188,7 +188,7 @@ def count_rounds(n, few=10_000):
         n //= 2
 
 
-def predicted(n, workers, known):
+def predict_times(n, workers, known):
     """Return seconds of workers, of the one machine that merges, and of all together, and bytes moved, for n rows."""
     look = local = total = moved = 0.0
     for live in count_rounds(n):
@@ -219,7 +219,7 @@ def print_model(known):
     for n in PREDICTED_ROWS:
         pairs = sum(known["divisions"] * live * live / 2 ** levels(live) for live in count_rounds(n))
         for workers in PREDICTED_WORKERS:
-            look, local, total, moved = predicted(n, workers, known)
+            look, local, total, moved = predict_times(n, workers, known)
             memory = n * (known["memory"] + 8 * N_COLUMNS)
             print(
                 f"| {n:,} | {workers} | {pairs:.1e} | {moved / 1e9:,.0f} GB | {look / 60:,.1f} min | {local / 60:,.1f} min "

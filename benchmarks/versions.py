@@ -58,7 +58,7 @@ def rates(n_columns):
     return np.random.default_rng(0).gamma(2.0, 0.5, n_columns)
 
 
-def both(ct):
+def run_both(ct):
     return ct.Mixed((ct.OrnsteinUhlenbeck(0.5, noise=0.3), range(10)), (ct.Multinomial(np.ones(10)), range(10, 20)))
 
 
@@ -85,7 +85,7 @@ GREEDY = {
     "neighbors, 10 % missing 10,000 x 20": (lambda: holes(cloud(10_000, 20)), brownian),
     "exact, states 1,740 x 156, one rate": (lambda: states(1_740, 156), lambda ct: ct.Multinomial(1.0)),
     "exact, states 1,740 x 156, a rate a column": (lambda: states(1_740, 156), lambda ct: ct.Multinomial(rates(156))),
-    "exact, mixed with holes 2,000 x 20": (lambda: holes_and_states(2_000, 20), both),
+    "exact, mixed with holes 2,000 x 20": (lambda: holes_and_states(2_000, 20), run_both),
     "neighbors, clustered 100,000 x 10": (lambda: clustered(100_000, 10), brownian),
     "neighbors, states 100,000 x 30": (lambda: states(100_000, 30), lambda ct: ct.Multinomial(0.5)),
     "neighbors, clustered 1,000,000 x 10": (lambda: clustered(1_000_000, 10), brownian),
@@ -167,7 +167,7 @@ def measure(case):
     print(json.dumps(facts))
 
 
-def facts_of(case, folder):
+def run_case(case, folder):
     environment = os.environ | {"PYTHONPATH": str(folder), "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--measure", case]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd="/")
@@ -188,7 +188,7 @@ def main():
     for case in arguments.cases:
         folders = [HERE] if case in PEERS or arguments.other is None else [arguments.other.resolve(), HERE]
         repeats = 1 if "1,000,000" in case or "100,000" in case else arguments.repeats
-        runs = [[facts_of(case, folder) for folder in folders] for _ in range(repeats)]
+        runs = [[run_case(case, folder) for folder in folders] for _ in range(repeats)]
         seconds = [min(run[k]["seconds"] for run in runs) for k in range(len(folders))]
         memory = ", ".join(f"{run['memory']:.0f}" for run in runs[0])
         if len(folders) == 1:

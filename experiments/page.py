@@ -28,12 +28,12 @@ def write_page(folder: Path) -> list[Path]:
     """
     pictures = {PICTURES / figure.name: figure.read_bytes() for figure in sorted(folder.glob("*.png"))}
     PICTURES.mkdir(parents=True, exist_ok=True)
-    files = {PAGE: filled(PAGE.read_text(encoding="utf-8"), folder).encode(), **pictures}
+    files = {PAGE: fill_page(PAGE.read_text(encoding="utf-8"), folder).encode(), **pictures}
     write_files_atomic(files)
     return list(files)
 
 
-def filled(text: str, folder: Path) -> str:
+def fill_page(text: str, folder: Path) -> str:
     """Return the text of the page with every table regenerated."""
 
     def table(match: re.Match[str]) -> str:

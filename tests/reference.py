@@ -135,7 +135,7 @@ def transition(q, rate, time):
     return stay * np.eye(len(q)) + (1 - stay) * np.outer(np.ones(len(q)), q)
 
 
-def shown_chances(codes, q, noise=0.0):
+def cell_probabilities(codes, q, noise=0.0):
     """Return the probability that a leaf shows what it does, a row a leaf and a column for each state of its lineage.
 
     With probability `noise` it shows a draw from q, otherwise its state. A missing cell says nothing of it.
@@ -169,7 +169,7 @@ def probability_of_chances(tree, chances, rate, q):
 
 def column_probability(tree, codes, rate, q, noise=0.0):
     """Return the probability of one column; a missing leaf has any state."""
-    return probability_of_chances(tree, shown_chances(codes, q, noise), rate, q)
+    return probability_of_chances(tree, cell_probabilities(codes, q, noise), rate, q)
 
 
 def multinomial_log_likelihood(tree, X, rate, equilibria, noise=0.0):
@@ -366,7 +366,7 @@ class CategoricalColumns:
     def chances(self, x):
         """What each cell of a row says of the state of its lineage, before it is scaled."""
         columns = zip(x, self.equilibria, self.noises, strict=True)
-        return [shown_chances([code], q, noise)[0] for code, q, noise in columns]
+        return [cell_probabilities([code], q, noise)[0] for code, q, noise in columns]
 
     def leaf(self, x):
         return [chance / (q @ chance) for chance, q in zip(self.chances(x), self.equilibria, strict=True)]

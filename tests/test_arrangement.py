@@ -24,7 +24,7 @@ def random_table(rng, n, n_real, n_states, missing):
     return X
 
 
-def recoded(cells, codes):
+def recode(cells, codes):
     """Return cells with state k renamed codes[k], also in sets."""
     sets = ct.state_set(*codes[:2].tolist())
     return np.array([c if np.isnan(c) else sets if c < 0 else codes[int(c)] for c in cells])
@@ -37,7 +37,7 @@ def test_arrange_is_invariant_to_row_and_column_order(seed):
     X = random_table(rng, int(rng.integers(2, 25)), n_real, n_states, rng.choice([0.0, 0.2]))
     other = X[rng.permutation(len(X))]
     for j, k in enumerate(n_states):
-        other[:, n_real + j] = recoded(other[:, n_real + j], rng.permutation(k))
+        other[:, n_real + j] = recode(other[:, n_real + j], rng.permutation(k))
     other[:, :n_real] *= rng.choice([-1.0, 1.0], n_real)
     sites = rng.permutation(len(n_states))
     other = other[:, [*rng.permutation(n_real), *(n_real + sites)]]
@@ -55,7 +55,7 @@ def test_arrange_returns_permutation():
     back[np.ix_(order.rows, order.columns)] = arranged
     back[:, order.columns[:2]] *= order.signs
     for j, codes in zip(order.columns[2:].tolist(), order.codes, strict=True):
-        back[:, j] = recoded(back[:, j], np.argsort(codes)) if not (X[:, j] < 0).any() else X[:, j]
+        back[:, j] = recode(back[:, j], np.argsort(codes)) if not (X[:, j] < 0).any() else X[:, j]
     np.testing.assert_array_equal(back, X)
 
 

@@ -356,7 +356,7 @@ def test_beliefs_of_missing_cells_equal_likelihood_ratios(setup):
                 assert np.exp(process.log_likelihood(tree, filled) - without) == pytest.approx(share, abs=1e-9)
 
 
-def hung(tree, place):
+def attach_leaf(tree, place):
     """Return the tree with one more leaf, the last, that hangs from a place; ties are not looked after."""
     n, (node, height) = tree.n_leaves, place
     merges = [(h, [int(c) for c in pair]) for pair, h in zip(tree.children, tree.merge_heights, strict=True)]
@@ -389,7 +389,7 @@ def test_beliefs_of_new_leaf_equal_likelihood_ratios(setup):
     codes_or_values = X[4]
     for k, place in enumerate(zip(nodes.tolist(), heights.tolist(), strict=True)):
         taller = np.vstack([X, codes_or_values])
-        expected = process.log_likelihood(hung(tree, place), taller) - before
+        expected = process.log_likelihood(attach_leaf(tree, place), taller) - before
         total = 0.0
         if process.__class__ in (ct.Brownian, ct.OrnsteinUhlenbeck) and process.variance.ndim == 2:
             # the columns' own distributions are given, and of one state all of them are uncorrelated once whitened

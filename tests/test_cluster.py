@@ -250,18 +250,18 @@ def test_executor_returns_results_in_order(client):
             yield ([0.2 if k == 0 else 0.0, k],)
 
     executor = cluster.DaskExecutor(client, 1)
-    assert list(executor.run(_slept, tasks())) == [([0.0, k + 1], k) for k in range(30)]
-    assert list(executor.run(_slept, [])) == []
+    assert list(executor.run(_sleep, tasks())) == [([0.0, k + 1], k) for k in range(30)]
+    assert list(executor.run(_sleep, [])) == []
 
 
-def _slept(numbers):
+def _sleep(numbers):
     time.sleep(numbers[0])
     numbers[0] = 0.0
     numbers[1] += 1
     return numbers, numbers[1] - 1
 
 
-def _refused(counter):
+def _refuse(counter):
     with open(counter, "a") as file:
         file.write("x")
     raise InputError("This is no table.")
@@ -269,7 +269,7 @@ def _refused(counter):
 
 def test_rejected_tasks_are_not_retried(client, tmp_path):
     with pytest.raises(InputError, match=r"This is no table\."):
-        list(cluster.DaskExecutor(client, 1).run(_refused, [(tmp_path / "calls",)]))
+        list(cluster.DaskExecutor(client, 1).run(_refuse, [(tmp_path / "calls",)]))
     assert (tmp_path / "calls").read_text() == "x"
 
 
@@ -277,7 +277,7 @@ def _without_coaltree():
     raise ModuleNotFoundError("No module named 'coaltree'")
 
 
-def _dead():
+def _kill_worker():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -288,7 +288,7 @@ def _dead():
             _without_coaltree,
             r"tcp://.* cannot run coaltree \(No module named 'coaltree'\): install",
         ),
-        pytest.param(_dead, r"tcp://.* workers died again and again.* more mem", marks=pytest.mark.slow),
+        pytest.param(_kill_worker, r"tcp://.* workers died again and again.* more mem", marks=pytest.mark.slow),
     ],
 )
 def test_incompatible_workers_are_reported(client, function, sentence):

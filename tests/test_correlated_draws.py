@@ -285,7 +285,7 @@ def _narrow_mean(monkeypatch):
     monkeypatch.setattr(correlated_draws, "MEAN_SPREAD", 1.0)
 
 
-def drawn_from_prior(draws, rng):
+def draw_from_prior(draws, rng):
     """Set strengths and scales to draws from their prior, and return a process with such parameters."""
     covariances = []
     for prior in (draws.diffusion, draws.noise):
@@ -332,8 +332,8 @@ def test_alternating_draws_leave_prior_invariant():
     """
     rng, draws = np.random.default_rng(5), FixedPrior(table_with_holes(5), hold_noise=False)
     tree = ct.simulate_tree(5, 1)
-    expected = np.array([quantities(drawn_from_prior(draws, rng), draws) for _ in range(1_600)])
-    process, results = drawn_from_prior(draws, rng), []
+    expected = np.array([quantities(draw_from_prior(draws, rng), draws) for _ in range(1_600)])
+    process, results = draw_from_prior(draws, rng), []
     for _ in range(1_200):
         draws.table = process.simulate(tree, rng)
         process = draws.draw(process, tree, rng)
@@ -371,7 +371,7 @@ def test_parameter_draws_have_prior_distribution(hold_noise):
     """
     rng, draws, pairs = np.random.default_rng(6), FixedPrior(table_with_holes(4), hold_noise), []
     for _ in range(350):
-        tree, process = ct.simulate_tree(4, rng), drawn_from_prior(draws, rng)
+        tree, process = ct.simulate_tree(4, rng), draw_from_prior(draws, rng)
         draws.table, noise, states = process.simulate(tree, rng), process.noise, []
         for steps in (0, 2):
             for _ in range(steps):
@@ -390,7 +390,7 @@ def test_mean_and_covariance_draws_are_consistent():
     """
     rng, draws, pairs = np.random.default_rng(8), FixedPrior(np.zeros((2, WIDTH)), hold_noise=True), []
     for _ in range(400):
-        tree, process = ct.simulate_tree(2, rng), drawn_from_prior(draws, rng)
+        tree, process = ct.simulate_tree(2, rng), draw_from_prior(draws, rng)
         mean = rng.normal(MIDDLE, 10 * np.sqrt(SPREAD))
         process = ct.OrnsteinUhlenbeck(process.rate, mean, process.variance, 0.001 * np.diag(SPREAD))
         draws.table, states = process.simulate(tree, rng), []
@@ -432,7 +432,7 @@ def test_chains_from_prior_stay_in_prior():
     rng, X, pairs = np.random.default_rng(7), table_with_holes(4), []
     for _ in range(150):
         draws, tree = FixedPrior(X, hold_noise=False), ct.simulate_tree(4, rng)
-        process = drawn_from_prior(draws, rng)
+        process = draw_from_prior(draws, rng)
         draws.table = process.simulate(tree, rng)
         chain = Chain(X, process, tree, rng, draws)
         states = []
@@ -467,7 +467,7 @@ def ranks(n_tables, n_leaves, n_draws, thin, seed, monkeypatch):
     start = ct.OrnsteinUhlenbeck(1.0, MIDDLE, np.diag(SPREAD), 0.3 * np.diag(SPREAD))
     below, truths = [], FixedPrior(table_with_holes(n_leaves), hold_noise=False)
     for _ in range(n_tables):
-        tree, process = ct.simulate_tree(n_leaves, rng), drawn_from_prior(truths, rng)
+        tree, process = ct.simulate_tree(n_leaves, rng), draw_from_prior(truths, rng)
         X = process.simulate(tree, rng) + table_with_holes(n_leaves)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)

@@ -519,12 +519,12 @@ def test_scaling_jacobian_formula():
     """The Jacobian of the map from heights and factor to new heights and the reverse factor, by differences."""
     heights, r, step = np.array([0.3, 0.5, 1.2]), 1.7, 1e-6
 
-    def there_and_back(point):
+    def round_trip(point):
         return np.append(point[:-1] * point[-1], 1 / point[-1])
 
     point = np.append(heights, r)
-    derivative = [(there_and_back(point + step * e) - there_and_back(point - step * e)) / (2 * step) for e in np.eye(4)]
-    density = 1 / point[-1], 1 / there_and_back(point)[-1]  # of a factor that is uniform in its logarithm
+    derivative = [(round_trip(point + step * e) - round_trip(point - step * e)) / (2 * step) for e in np.eye(4)]
+    density = 1 / point[-1], 1 / round_trip(point)[-1]  # of a factor that is uniform in its logarithm
     factor = abs(np.linalg.det(derivative)) * density[1] / density[0]
     assert factor == pytest.approx(r**3, rel=1e-6)
 
@@ -580,10 +580,10 @@ def test_clock_move_jacobian_formula():
     )
     start = np.concatenate([tree.merge_heights, process.rate])
 
-    def moved(point):
+    def move_tree(point):
         return np.concatenate([point[:4] * np.exp(log_c), point[4:] / np.exp(log_c)])
 
-    derivative = [(moved(start + step * e) - moved(start - step * e)) / (2 * step) for e in np.eye(6)]
+    derivative = [(move_tree(start + step * e) - move_tree(start - step * e)) / (2 * step) for e in np.eye(6)]
     c, n, m = np.exp(log_c), 5, -2
     volume = np.log(abs(np.linalg.det(derivative)))
     assert volume == pytest.approx((n - 1 + m) * log_c, rel=1e-6)

@@ -38,7 +38,7 @@ def table(kind, n, missing=False):
     return X, process.resolve(X)
 
 
-def at_zero(children):
+def flat_tree(children):
     return ct.Tree(children, np.zeros(2 * len(children) + 1))
 
 
@@ -75,14 +75,14 @@ def test_expected_heights_match_quadrature(kind, shape, missing):
     children = TOPOLOGIES[shape]
     n = len(children) + 1
     X, process = table(kind, n, missing)
-    start = spread_heights(at_zero(children))
+    start = spread_heights(flat_tree(children))
     runs = [mean_heights(start, process.forest(X, slots_of(n)), SWEEPS, seed=seed) for seed in range(RUNS)]
     truth = true_means(children, X, process)
     error = by_clade(children, np.std(runs, axis=0, ddof=1) / math.sqrt(RUNS))
     for clade, mean in by_clade(children, np.mean(runs, axis=0)).items():
         assert abs(mean - truth[clade]) < BOUND * error[clade], clade
         assert error[clade] < 0.03 * truth[clade], "the runs are long enough to tell"
-    actual = expected_heights(at_zero(children), X, process)
+    actual = expected_heights(flat_tree(children), X, process)
     for clade, mean in by_clade(actual.children, actual.merge_heights).items():
         # a single run of the default length is ten times as long as one of those
         assert abs(mean - truth[clade]) < BOUND * math.sqrt(RUNS / 10) * error[clade]
@@ -90,7 +90,7 @@ def test_expected_heights_match_quadrature(kind, shape, missing):
 
 def test_expected_height_of_two_rows():
     X, process = table("stationary", 2)
-    actual = expected_heights(at_zero([(0, 1)]), X, process, n_sweeps=100_000)
+    actual = expected_heights(flat_tree([(0, 1)]), X, process, n_sweeps=100_000)
     truth = true_means([(0, 1)], X, process, 400)
     # draws from a one-dimensional density follow on each other with little correlation, and have a deviation of about 1
     assert actual.merge_heights[0] == pytest.approx(truth[frozenset([0, 1])], abs=0.02)
@@ -99,7 +99,7 @@ def test_expected_height_of_two_rows():
 def test_expected_heights_without_data_match_prior():
     """A caterpillar has one history, with exponential waiting times; only one cell is observed."""
     n = 30
-    tree = at_zero([(0, 1)] + [(k + 2, n + k) for k in range(n - 2)])
+    tree = flat_tree([(0, 1)] + [(k + 2, n + k) for k in range(n - 2)])
     X = np.full((n, 1), np.nan)
     X[0] = 0.5
     live = np.arange(n, 1, -1)
@@ -198,7 +198,7 @@ def test_spread_heights_match_prior_expectation():
     """With all merges at height 0, only the prior is left."""
     n = 12
     heights = np.array([ct.simulate_tree(n, seed).merge_heights for seed in range(4000)])
-    actual = spread_heights(at_zero(ct.simulate_tree(n, 0).children)).merge_heights
+    actual = spread_heights(flat_tree(ct.simulate_tree(n, 0).children)).merge_heights
     error = heights.std(axis=0, ddof=1) / math.sqrt(len(heights))
     assert np.all(np.abs(heights.mean(axis=0) - actual) < 6 * error)  # a false alarm in a hundred million
 

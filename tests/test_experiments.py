@@ -51,7 +51,7 @@ def test_quick_runs_of_all_experiments_succeed(published_data, tmp_path, capsys)
 
 def test_page_shows_stored_results():
     text = page.PAGE.read_text(encoding="utf-8")
-    assert page.filled(text, RESULTS) == text, "run python -m experiments page"
+    assert page.fill_page(text, RESULTS) == text, "run python -m experiments page"
     assert text.count("<!-- table: ") == text.count("<!-- end of table -->") == len(page.TABLES)
     for figure in RESULTS.glob("*.png"):
         assert (page.PICTURES / figure.name).read_bytes() == figure.read_bytes()
@@ -60,7 +60,7 @@ def test_page_shows_stored_results():
 
 def test_page_with_unknown_result_is_rejected():
     with refused("asks table x verdicts table1-paper"):
-        page.filled("<!-- table: x -->\n<!-- end of table -->", RESULTS)
+        page.fill_page("<!-- table: x -->\n<!-- end of table -->", RESULTS)
 
 
 def test_missing_results_are_reported(tmp_path, capsys):

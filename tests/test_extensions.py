@@ -71,7 +71,7 @@ print(ct.baselines.BayesianHierarchicalClustering().fit(real).tree_.to_newick())
 """
 
 
-def printed(which):
+def run_program(which):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(PACKAGE), which], capture_output=True, text=True, check=True
     )
@@ -81,7 +81,7 @@ def printed(which):
 @compiled
 def test_source_and_build_give_equal_results():
     """Bitwise equal, for every inference method."""
-    assert printed("source") == printed("build")
+    assert run_program("source") == run_program("build")
 
 
 def test_constants_agree_in_python_and_c():
@@ -136,4 +136,4 @@ def test_all_builds_give_equal_results():
     done = subprocess.run(
         [sys.executable, "-c", program, str(PACKAGE), "build"], capture_output=True, text=True, check=True
     )
-    assert done.stdout == printed("build")
+    assert done.stdout == run_program("build")

@@ -30,7 +30,7 @@ needs_ds1 = pytest.mark.skipif(not DS1.is_file(), reason="DS1 is not here: COALT
 
 def alignment(n=12, n_sites=300, seed=0):
     """Return a tree and an alignment drawn from it, where some cells are sets of bases or missing."""
-    tree = scaled(ct.simulate_tree(n, seed), 0.1)
+    tree = scale_tree(ct.simulate_tree(n, seed), 0.1)
     process = ct.Multinomial(JUKES_CANTOR, [[0.25] * 4] * n_sites)
     X, rng = process.simulate(tree, seed + 1), np.random.default_rng(seed)
     for i, d in zip(*np.nonzero(rng.random(X.shape) < 0.15), strict=True):
@@ -40,7 +40,7 @@ def alignment(n=12, n_sites=300, seed=0):
     return tree, X
 
 
-def scaled(tree, factor):
+def scale_tree(tree, factor):
     return ct.Tree(tree.children, factor * tree.heights, tree.leaf_names)
 
 
@@ -170,7 +170,7 @@ def test_mrbayes_agrees_on_ds1(ds1, tmp_path):
 
 def matrix_of_morphology(n_states, n=10, n_columns=60, seed=3):
     """Return a tree and variable columns drawn from it; each has all of its states."""
-    tree = scaled(ct.simulate_tree(n, seed), 0.1)
+    tree = scale_tree(ct.simulate_tree(n, seed), 0.1)
     rate = CHANGES * n_states / (n_states - 1)
     process = ct.Multinomial(rate, [[1 / n_states] * n_states] * n_columns, 0.0, "variable")
     X = process.simulate(tree, seed + 1)

@@ -39,7 +39,7 @@ except BaseException as error:
 """
 
 
-def started(*arguments):
+def start_process(*arguments):
     # A process that was started in the background may ignore interrupts, and hands that on.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -64,7 +64,7 @@ def test_interrupt_during_reading_exits_cleanly(tmp_path, sent, whole):
     """The table comes from a pipe, so that the process is known to be reading it."""
     table = tmp_path / "table.csv"
     os.mkfifo(table)
-    process = started("-m", "coaltree", "fit", table, "-o", tmp_path / "out")
+    process = start_process("-m", "coaltree", "fit", table, "-o", tmp_path / "out")
     with table.open("wb", buffering=0) as pipe:
         for text in (b"id,x,y\n", ROWS):
             pipe.write(text)
@@ -85,7 +85,7 @@ def test_interrupt_during_reading_exits_cleanly(tmp_path, sent, whole):
 def test_interrupt_during_writing_leaves_complete_files(tmp_path, way):
     folder = tmp_path if way == "together" else tmp_path / "out"
     (tmp_path / "0.bin").write_bytes(b"earlier")
-    process = started("-c", WRITER, folder, way)
+    process = start_process("-c", WRITER, folder, way)
     deadline = time.monotonic() + PATIENCE
     while not any(path.name.startswith(".") for path in tmp_path.rglob("*")) or len([*tmp_path.rglob("*.bin*")]) < 20:
         assert process.poll() is None, process.communicate()

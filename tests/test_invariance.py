@@ -148,7 +148,7 @@ def test_greedy_is_invariant_to_units(setup, rule, seed):
     assert_same(ct.greedy(X, process, rule=rule), ct.greedy(X * a, rescaled, rule=rule), log_jacobian)
 
 
-def relabelled(X, columns, n_states, rng):
+def relabel(X, columns, n_states, rng):
     """Return X with the codes of some columns permuted, and the permutations: new code of every old one."""
     X = X.copy()
     permutations = [rng.permutation(k) for k in n_states]
@@ -163,7 +163,7 @@ def relabelled(X, columns, n_states, rng):
 def test_greedy_is_invariant_to_category_codes(rule, seed):
     rng = np.random.default_rng(seed)
     process, X = multinomial(rng)
-    Y, permutations = relabelled(X, range(8), N_STATES, rng)
+    Y, permutations = relabel(X, range(8), N_STATES, rng)
     moved = [q[np.argsort(new_code)] for q, new_code in zip(process.equilibrium, permutations, strict=True)]
     assert not np.array_equal(X, Y, equal_nan=True)
     assert_same(ct.greedy(X, process, rule=rule), ct.greedy(Y, ct.Multinomial(process.rate, moved), rule=rule))
@@ -174,10 +174,10 @@ def test_greedy_is_invariant_to_category_codes(rule, seed):
 def test_greedy_is_invariant_to_category_codes_with_estimated_equilibria(rule, seed):
     rng = np.random.default_rng(seed)
     process, X = multinomial_estimated(rng)
-    Y, _ = relabelled(X, range(8), N_STATES, rng)
+    Y, _ = relabel(X, range(8), N_STATES, rng)
     assert_same(ct.greedy(X, process, rule=rule), ct.greedy(Y, process, rule=rule))
     process, X = mixed(rng)
-    Y, _ = relabelled(X, [2, 3], (2, 3), rng)
+    Y, _ = relabel(X, [2, 3], (2, 3), rng)
     assert_same(ct.greedy(X, process, rule=rule), ct.greedy(Y, process, rule=rule))
 
 

@@ -309,25 +309,25 @@ def test_linear_map_changes_density_by_jacobian():
 # -- edges ---------------------------------------------------------------------------------------------------------
 
 
-def joined_at(height):
+def tree_joined_at(height):
     return ct.Tree([[0, 1], [2, 3]], [0, 0, 0, height, height + 1.0])
 
 
 def test_impossible_data_has_probability_zero():
     process = ct.Multinomial(1.0, [[0.5, 0.5], [0.2, 0.8]])
     X = np.array([[0, 0], [1, 0], [1, 0]])
-    assert process.log_likelihood(joined_at(0.0), X) == -np.inf
-    assert ct.log_joint(joined_at(0.0), X, process) == -np.inf
+    assert process.log_likelihood(tree_joined_at(0.0), X) == -np.inf
+    assert ct.log_joint(tree_joined_at(0.0), X, process) == -np.inf
     mixed = ct.Mixed((process, [0, 1]), (ct.Brownian(), [2]))
-    assert mixed.log_likelihood(joined_at(0.0), np.column_stack([X, [0.0, 1.0, 2.0]])) == -np.inf
+    assert mixed.log_likelihood(tree_joined_at(0.0), np.column_stack([X, [0.0, 1.0, 2.0]])) == -np.inf
 
 
 def test_possible_data_at_zero_branch_length():
     process = ct.Multinomial(1.0, [[0.5, 0.5], [0.2, 0.8]])
     X = np.array([[1, 0], [1, 0], [0, np.nan]])
-    expected = reference.log_likelihood(joined_at(0.0), X, process)
+    expected = reference.log_likelihood(tree_joined_at(0.0), X, process)
     assert np.isfinite(expected)
-    assert process.log_likelihood(joined_at(0.0), X) == close(expected)
+    assert process.log_likelihood(tree_joined_at(0.0), X) == close(expected)
 
 
 @pytest.mark.parametrize("height", [1e-6, 1e-12, 1e-200])
@@ -352,7 +352,7 @@ def test_identical_rows_without_noise_stay_finite():
 
 def test_different_rows_at_height_zero_have_finite_likelihood():
     X = np.array([[0.0], [1.0], [2.0]])
-    value = ct.Brownian().log_likelihood(joined_at(0.0), X)
+    value = ct.Brownian().log_likelihood(tree_joined_at(0.0), X)
     assert np.isfinite(value)
     assert value < -1e6
 
@@ -360,9 +360,11 @@ def test_different_rows_at_height_zero_have_finite_likelihood():
 def test_likelihood_of_identical_rows_matches_reference():
     """A table of identical rows has no scale."""
     X = np.full((3, 2), 5.0)
-    assert np.isfinite(ct.Brownian().log_likelihood(joined_at(0.0), X))
+    assert np.isfinite(ct.Brownian().log_likelihood(tree_joined_at(0.0), X))
     process = ct.Brownian(noise=0.5)
-    assert process.log_likelihood(joined_at(0.3), X) == close(reference.log_likelihood(joined_at(0.3), X, process))
+    assert process.log_likelihood(tree_joined_at(0.3), X) == close(
+        reference.log_likelihood(tree_joined_at(0.3), X, process)
+    )
 
 
 @pytest.mark.parametrize("outlier", [1e3, 1e6])
@@ -375,7 +377,7 @@ def test_outlier_keeps_likelihood_of_other_merges(outlier):
 
 
 def test_missing_cells_of_frames_are_nan():
-    tree = joined_at(0.4)
+    tree = tree_joined_at(0.4)
     X = np.array([[0.1, 1.0], [np.nan, 0.0], [0.7, np.nan]])
     process = ct.Mixed((ct.Brownian(), [0]), (ct.Multinomial(), [1]))
     expected = process.log_likelihood(tree, X)

@@ -88,12 +88,12 @@ def fitted(request):
     return request.getfixturevalue(request.param)
 
 
-def saved_and_loaded(model, folder):
+def save_and_load(model, folder):
     model.save(folder / "m.coaltree")
     return ct.load_model(folder / "m.coaltree")
 
 
-def repacked(data, changes=None, **facts):
+def repack(data, changes=None, **facts):
     """The file with some facts of model.json, and some members, changed; None takes one away."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -109,7 +109,7 @@ def repacked(data, changes=None, **facts):
     return pack({name: member for name, member in members.items() if member is not None})
 
 
-def loaded(data):
+def load(data):
     return to_estimator(ModelRecord.from_bytes(data, "m.coaltree"), "m.coaltree")
 
 
@@ -117,7 +117,7 @@ def loaded(data):
 
 
 def test_model_round_trip(fitted, tmp_path):
-    again = saved_and_loaded(fitted, tmp_path)
+    again = save_and_load(fitted, tmp_path)
     assert type(again) is type(fitted)
     parameters = fitted.get_params() | ({"random_state": None} if fitted.inference == "smc" else {})
     assert again.get_params() == parameters
@@ -147,7 +147,7 @@ def test_model_round_trip(fitted, tmp_path):
 @pytest.mark.parametrize("name", ["greedy", "sampled"])
 def test_loaded_clustering_is_bitwise_equal(name, request, frame, new_rows, tmp_path):
     model = request.getfixturevalue(name)
-    again = saved_and_loaded(model, tmp_path)
+    again = save_and_load(model, tmp_path)
     for attribute in ("labels_", "linkage_", "children_", "distances_"):
         np.testing.assert_array_equal(getattr(again, attribute), getattr(model, attribute))
         assert getattr(again, attribute).dtype == getattr(model, attribute).dtype
@@ -164,7 +164,7 @@ def test_loaded_clustering_is_bitwise_equal(name, request, frame, new_rows, tmp_
 
 
 def test_sample_round_trip(sampled, tmp_path):
-    again = saved_and_loaded(sampled, tmp_path)
+    again = save_and_load(sampled, tmp_path)
     assert again.sample_.trees == sampled.sample_.trees
     assert again.log_evidence_ == sampled.log_evidence_
     traces = ("log_evidence_traces", "run_ess", "resampled", "run_log_evidences", "n_ancestors", "runs", "ess")
@@ -192,7 +192,7 @@ def test_files_of_earlier_format_are_rejected_with_version(small):
     for version in range(1, FORMAT_VERSION):
         members["model.json"] = to_json(facts | {"format_version": version, "coaltree_version": "0.0.8"})
         with refused(f"m.coaltree earlier version 0.0.8 format {FORMAT_VERSION} fit again") as caught:
-            loaded(zipped(members))
+            load(zip_members(members))
         assert "damaged" not in str(caught.value)
 
 
@@ -200,14 +200,14 @@ def test_files_of_earlier_format_are_rejected_with_version(small):
 def test_row_name_column_is_restored(frame, name):
     table = replace(columns.read_columns(frame), id_column=name)
     model = ct.CoalescentClustering()._fit_table(table)
-    again = loaded(model_bytes(model))
+    again = load(model_bytes(model))
     assert again._model.id_column == name
     assert model_bytes(again) == model_bytes(model)
     assert again.fit(frame)._model.id_column is None
 
 
 def test_loaded_imputer_is_bitwise_equal(imputer, frame, new_rows, tmp_path):
-    again = saved_and_loaded(imputer, tmp_path)
+    again = save_and_load(imputer, tmp_path)
     assert again.indicator_features_.tolist() == imputer.indicator_features_.tolist() == [0, 1, 3]
     assert again.get_feature_names_out().tolist() == imputer.get_feature_names_out().tolist()
     new_rows = new_rows.assign(planet=["earth", None, "earth", "earth"])
@@ -252,7 +252,7 @@ def test_model_file_contains_no_pickle(sampled):
 
 
 def test_loaded_model_can_be_refitted(greedy, frame, tmp_path):
-    again = saved_and_loaded(greedy, tmp_path)
+    again = save_and_load(greedy, tmp_path)
     assert clone(again).fit(frame).tree_ == greedy.tree_
     assert again.set_params(n_clusters=3).fit(frame).n_clusters_ == 3
 
@@ -270,7 +270,7 @@ def test_clustering_file_fills_cells_like_imputer(greedy, imputer, frame, new_ro
 
 
 def test_clustering_of_later_version_is_rejected_by_imputer(small, tmp_path):
-    (tmp_path / "m").write_bytes(repacked(small, of=of_parameters(depth=3)))
+    (tmp_path / "m").write_bytes(repack(small, of=of_parameters(depth=3)))
     with pytest.raises(InputError, match="a later version of coaltree"):
         to_imputer(read_model_record(tmp_path / "m"), "m")
 
@@ -295,7 +295,7 @@ def test_clustering_file_keeps_constants(tmp_path, standardize):
 )  # fmt: skip
 def test_models_of_all_table_shapes_round_trip(table, parameters, tmp_path):
     model = ct.CoalescentClustering(**parameters).fit(table)
-    again = saved_and_loaded(model, tmp_path)
+    again = save_and_load(model, tmp_path)
     assert again.tree_ == model.tree_
     assert hasattr(again, "feature_names_in_") == hasattr(model, "feature_names_in_")
     np.testing.assert_array_equal(again.labels_, model.labels_)
@@ -365,7 +365,7 @@ def test_models_that_cannot_be_saved_are_rejected(greedy, frame, tmp_path):
     mine = Mine().fit(frame)
     with pytest.raises(InputError, match="A Mine cannot be saved"):
         mine.save(tmp_path / "m")
-    changed = saved_and_loaded(greedy, tmp_path)
+    changed = save_and_load(greedy, tmp_path)
     changed.set_params(verbose=object())
     with pytest.raises(InputError, match=r"verbose is <object .* cannot be stored"):
         changed.save(tmp_path / "n")
@@ -396,7 +396,7 @@ def test_model_is_written_atomically(greedy, tmp_path, monkeypatch, error):
 # -- files that are no models --------------------------------------------------------------------------
 
 
-def zipped(members, **options):
+def zip_members(members, **options):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", **options) as archive:
         for name, data in members.items():
@@ -411,29 +411,29 @@ def zipped(members, **options):
         (b"id,x\na,1\n", "not a coaltree model, or is damaged"),
         (b"PK\x03\x04", "not a coaltree model, or is damaged"),
         (b"PK\x05\x06" + bytes(18), "not a coaltree model, or is damaged"),
-        (zipped({"xl/workbook.xml": "<x/>"}), "a zip file of something else"),
-        (zipped({"model.json": "{"}), "model.json is not JSON"),
-        (zipped({"model.json": b"\xff"}), "model.json is not JSON"),
-        (zipped({"model.json": "[" * 100_000}), "model.json is not JSON"),
-        (zipped({"model.json": "1" * 5000}), "model.json is not JSON"),
-        (zipped({"model.json": '{"format": NaN}'}), "model.json is not JSON"),
-        (zipped({"model.json": "[]"}), "not an object"),
-        (zipped({"model.json": '{"format": "cat model"}'}), "coaltree model"),
-        (zipped({"model.json": '{"format": "coaltree model"}'}), "model.json has no 'format_version'"),
-        (zipped({"model.json": "{}"}, compression=zipfile.ZIP_DEFLATED), "it is compressed"),
+        (zip_members({"xl/workbook.xml": "<x/>"}), "a zip file of something else"),
+        (zip_members({"model.json": "{"}), "model.json is not JSON"),
+        (zip_members({"model.json": b"\xff"}), "model.json is not JSON"),
+        (zip_members({"model.json": "[" * 100_000}), "model.json is not JSON"),
+        (zip_members({"model.json": "1" * 5000}), "model.json is not JSON"),
+        (zip_members({"model.json": '{"format": NaN}'}), "model.json is not JSON"),
+        (zip_members({"model.json": "[]"}), "not an object"),
+        (zip_members({"model.json": '{"format": "cat model"}'}), "coaltree model"),
+        (zip_members({"model.json": '{"format": "coaltree model"}'}), "model.json has no 'format_version'"),
+        (zip_members({"model.json": "{}"}, compression=zipfile.ZIP_DEFLATED), "it is compressed"),
         (
-            zipped({"model.json": '{"format": "coaltree model", "format_version": 98, "coaltree_version": "9.1"}'}),
+            zip_members({"model.json": '{"format": "coaltree model", "format_version": 98, "coaltree_version": "9.1"}'}),
             r"was written by a later version of coaltree \(9.1, and this is .*\): update",
         ),
         (
-            zipped({"model.json": '{"format": "coaltree model", "format_version": 1, "coaltree_version": "0.0.9"}'}),
+            zip_members({"model.json": '{"format": "coaltree model", "format_version": 1, "coaltree_version": "0.0.9"}'}),
             r"earlier version of coaltree \(0.0.9\).*fit the model again",
         ),
         (
-            zipped({"model.json": '{"format": "coaltree model", "format_version": 99}'}),
+            zip_members({"model.json": '{"format": "coaltree model", "format_version": 99}'}),
             "was written by a later version of coaltree: update",
         ),
-        (zipped({"model.json": '{"format": "coaltree model", "format_version": "1"}'}), "format_version is '1'"),
+        (zip_members({"model.json": '{"format": "coaltree model", "format_version": "1"}'}), "format_version is '1'"),
     ],
 )  # fmt: skip
 def test_foreign_files_are_rejected(data, message, tmp_path):
@@ -461,7 +461,7 @@ def test_missing_files_are_reported(tmp_path, monkeypatch):
 
 def test_truncated_archive_is_rejected(sampled):
     data = model_bytes(sampled)
-    assert loaded(data).tree_ == sampled.tree_
+    assert load(data).tree_ == sampled.tree_
     cuts = {*range(1, 200), *range(200, len(data) - 400, 97), *range(len(data) - 400, len(data))}
     for cut in sorted(cuts):
         with pytest.raises(InputError, match="damaged"):
@@ -492,12 +492,12 @@ def with_digest(data):
 def test_member_checksums_are_verified(small):
     place = small.index(b"NUMPY") + 130
     with pytest.raises(InputError, match=r"CRC-32 .* 'matrix.npy'"):
-        loaded(with_digest(small[:place] + b"X" + small[place + 1 :]))
+        load(with_digest(small[:place] + b"X" + small[place + 1 :]))
 
 
 @given(st.binary(max_size=300))
 def test_random_bytes_are_rejected(data):
-    for content in (data, b"PK\x03\x04" + data, zipped({"model.json": data})):
+    for content in (data, b"PK\x03\x04" + data, zip_members({"model.json": data})):
         with pytest.raises(InputError):
             ModelRecord.from_bytes(content)
 
@@ -631,9 +631,9 @@ def huge_array(shape):
 )  # fmt: skip
 @pytest.mark.filterwarnings("error")
 def test_inconsistent_files_are_rejected(small, changes, facts, message):
-    data = repacked(small, changes, **facts)
+    data = repack(small, changes, **facts)
     with pytest.raises(InputError, match=message) as caught:
-        loaded(data)
+        load(data)
     assert "m.coaltree" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -662,14 +662,14 @@ def test_inconsistent_files_are_rejected(small, changes, facts, message):
 )  # fmt: skip
 def test_inconsistent_samples_are_rejected(sampled, changes, facts, message):
     with pytest.raises(InputError, match=message):
-        loaded(repacked(model_bytes(sampled), changes, **facts))
+        load(repack(model_bytes(sampled), changes, **facts))
 
 
 def test_harmless_changes_are_accepted(small, sampled):
     """Without a harmful change the same steps lead to a valid model, so the tests above test the change."""
-    assert model_bytes(loaded(repacked(small))) == small
-    assert loaded(repacked(small, of=lambda facts: facts["parameters"].pop("rule"))).rule == "rate1"
-    assert loaded(repacked(model_bytes(sampled), log_evidence="inf")).log_evidence_ == np.inf
+    assert model_bytes(load(repack(small))) == small
+    assert load(repack(small, of=lambda facts: facts["parameters"].pop("rule"))).rule == "rate1"
+    assert load(repack(model_bytes(sampled), log_evidence="inf")).log_evidence_ == np.inf
 
 
 def test_false_sizes_in_zip_directory_are_rejected(small):
@@ -681,7 +681,7 @@ def test_false_sizes_in_zip_directory_are_rejected(small):
         for place in (20, 24) if field is None else (field,):
             changed[directory + place : directory + place + 4] = (0xFFFFFFF0).to_bytes(4, "little")
         with pytest.raises(InputError, match=message):
-            loaded(with_digest(bytes(changed)))
+            load(with_digest(bytes(changed)))
 
 
 def test_duplicate_members_are_rejected(small):
@@ -695,7 +695,7 @@ def test_duplicate_members_are_rejected(small):
             archive.writestr(*members[0])
         archive.comment = b"coaltree sha256:" + b"0" * 64
     with pytest.raises(InputError, match="same name"):
-        loaded(with_digest(packed.getvalue()))
+        load(with_digest(packed.getvalue()))
 
 
 def test_sample_without_log_ratios_cannot_be_saved(greedy):

@@ -39,7 +39,7 @@ def bases(n, n_columns):
     return X
 
 
-def visited(X, n_samples, thin, folder, rate=RATE, **options):
+def sample_clades(X, n_samples, thin, folder, rate=RATE, **options):
     """Return root heights and clades of the trees that MrBayes visits after a warm-up, a quarter more."""
     actual = mrbayes.run(X, rate, n_samples + n_samples // 4, thin, SEEDS, folder, **options).chains
     roots = [chain.root_heights[-n_samples:] for chain in actual]
@@ -53,7 +53,7 @@ def test_enumeration_matches_mrbayes(dna, tmp_path):
     X = bases(4, 5) if dna else table(4, 5)
     truth = exact_posterior.integrals(X, ct.Multinomial(RATE, [[0.25] * 4 if dna else [0.5, 0.5]] * 5))
     options = {"bases": True, "start": ct.simulate_tree(4, 7)} if dna else {}
-    roots, clades = visited(X, 1000, 25, tmp_path, **options)
+    roots, clades = sample_clades(X, 1000, 25, tmp_path, **options)
     p_values = [ttest_1samp(means(roots), sum(history.moment for history in truth.histories) / truth.evidence).pvalue]
     expected = {}
     for children, mass, _ in truth.histories:
@@ -97,13 +97,13 @@ def least_p_value(ours, theirs):
 @pytest.mark.slow
 def test_clades_of_ten_rows_match_mrbayes(ten, ours, tmp_path):
     """The standard error of the difference is at most 0.03 for any clade, and about six of them raise the alarm."""
-    assert least_p_value(ours, visited(ten, 600, 400, tmp_path)) > ALARM
+    assert least_p_value(ours, sample_clades(ten, 600, 400, tmp_path)) > ALARM
 
 
 @pytest.mark.slow
 def test_different_rate_is_detected(ten, ours, tmp_path):
     """Shows that the test above can fail."""
-    assert least_p_value(ours, visited(ten, 200, 200, tmp_path, 1.3 * RATE)) < ALARM
+    assert least_p_value(ours, sample_clades(ten, 200, 200, tmp_path, 1.3 * RATE)) < ALARM
 
 
 def test_mrbayes_errors_are_reported(tmp_path):

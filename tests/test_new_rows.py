@@ -85,7 +85,7 @@ def test_units_of_a_column_shift_log_densities(frame, new_rows, standardize):
     np.testing.assert_allclose(predicted, base, rtol=1e-6)
 
 
-def asked_of_one_tree(model, process=None):
+def predict_from_one_tree(model, process=None):
     """Have questions answered by the model's own tree alone, with one process."""
     process = model.process_ if process is None else process
     model._model.known_predictor = predictor_module.Predictor.from_trees(
@@ -101,7 +101,7 @@ def test_density_matches_brute_force(covariance):
     X = np.array([3.0, 0.02]) * rng.normal(size=(7, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + [100.0, -1.0]
     model = ct.CoalescentClustering(noise=0.1).fit(X)
     variance = [[0.9, 0.5], [0.5, 0.9]] if covariance == "full" else [0.9, 0.8]
-    process = asked_of_one_tree(model, ct.OrnsteinUhlenbeck(0.5, 0.0, variance, 0.1))
+    process = predict_from_one_tree(model, ct.OrnsteinUhlenbeck(0.5, 0.0, variance, 0.1))
     row = X[2] + [2.0, -1.0]
     white, new = ((table - X.mean(axis=0)) / X.std(axis=0) for table in (X, row))
     brute = BruteForce(model.tree_, white, process, new)
@@ -212,7 +212,7 @@ def test_placements_have_names_and_heights(model, frame, new_rows):
 def test_equal_training_row_is_nearest_leaf(frame):
     complete = frame[["length", "weight"]].dropna()
     model = ct.CoalescentClustering(noise=1e-6).fit(complete)
-    asked_of_one_tree(model)
+    predict_from_one_tree(model)
     placed = model.place(complete, n_nearest=1)
     assert [names[0] for names in placed.nearest] == complete.index.tolist()
 
@@ -364,6 +364,6 @@ def test_density_of_independent_row_equals_equilibrium():
     """A new row is nearly independent of all others, so its density is that of the equilibrium."""
     X = np.random.default_rng(2).normal(size=(40, 1))
     model = ct.CoalescentClustering(noise=0.98).fit(X)
-    asked_of_one_tree(model)
+    predict_from_one_tree(model)
     x = np.array([[0.5], [2.0]])
     np.testing.assert_allclose(model.score_samples(x), norm.logpdf(x[:, 0], X.mean(), X.std()), atol=0.05)

@@ -89,16 +89,18 @@ def test_sum_over_states_equals_sum_over_noisy_cells():
 def test_noise_equals_longer_leaf_branches():
     """By ``-log(1 - noise) / rate`` for states, and by the noise itself for Brownian motion: the tree is that much higher."""
 
-    def raised(by):
+    def raise_tree(by):
         return ct.Tree(FOUR.children, FOUR.heights + by * (np.arange(7) >= 4))
 
     for column, (rate, q, noise) in enumerate(zip(MUTATION.rate, SHARES, MUTATION.noise, strict=True)):
         values = CODES[:, [column]]
         noisy, exact = ct.Multinomial(rate, [q], noise), ct.Multinomial(rate, [q])
         assert noisy.log_likelihood(FOUR, values) == close(
-            exact.log_likelihood(raised(-np.log1p(-noise) / rate), values)
+            exact.log_likelihood(raise_tree(-np.log1p(-noise) / rate), values)
         )
-    each = [ct.Brownian(BROWNIAN.variance[d]).log_likelihood(raised(BROWNIAN.noise[d]), REAL[:, [d]]) for d in (0, 1)]
+    each = [
+        ct.Brownian(BROWNIAN.variance[d]).log_likelihood(raise_tree(BROWNIAN.noise[d]), REAL[:, [d]]) for d in (0, 1)
+    ]
     assert BROWNIAN.log_likelihood(FOUR, REAL) == close(sum(each))
 
 
@@ -302,7 +304,7 @@ def test_beliefs_of_states_and_cells_with_noise():
     beliefs = ct.Beliefs(FOUR, CODES, MUTATION)
     nodes, leaves = beliefs.nodes(), beliefs.leaves()
     for d, (rate, q, noise) in enumerate(zip(MUTATION.rate, MUTATION.equilibrium, MUTATION.noise, strict=True)):
-        chances = reference.shown_chances(CODES[:, d], q, noise)
+        chances = reference.cell_probabilities(CODES[:, d], q, noise)
         states = marginals(*states_of_all_nodes(FOUR, chances, rate, q), len(q))
         np.testing.assert_allclose(column_at(nodes, d), states, atol=1e-12)
         np.testing.assert_allclose(column_at(leaves, d), (1 - noise) * states[:4] + noise * q, atol=1e-12)
@@ -480,7 +482,7 @@ def test_state_draws_given_noisy_cells_match_enumeration():
     X = CODES[:3]
     draws = ct.Beliefs(THREE, X, MUTATION).draw(20_000, np.random.default_rng(5)).astype(int)
     for d, (rate, q, noise) in enumerate(zip(MUTATION.rate, MUTATION.equilibrium, MUTATION.noise, strict=True)):
-        ways, probability = states_of_all_nodes(THREE, reference.shown_chances(X[:, d], q, noise), rate, q)
+        ways, probability = states_of_all_nodes(THREE, reference.cell_probabilities(X[:, d], q, noise), rate, q)
         shows = (1 - noise) * np.eye(len(q)) + noise * q  # a row for each state
         tables = list(product(range(len(q)), repeat=3))
         expected = [
@@ -649,7 +651,7 @@ AMBIGUOUS = Ambiguous([0.6, 1.4], [[0.2, 0.5, 0.3], [0.5, 0.1, 0.4]])
 SETS = np.array([[3.0, 0.0], [1.0, 4.0], [5.0, 2.0], [2.0, 3.0]])
 
 
-def assigned(X):
+def complete_tables(X):
     """Yield all tables of single states that are in the sets of a table."""
     for states in product(*(Ambiguous.sets.get(int(code), (int(code),)) for code in X.ravel())):
         yield np.array(states, dtype=float).reshape(X.shape)
@@ -660,7 +662,7 @@ def test_ambiguous_leaf_messages_match_sum_over_states(tree):
     """The probability of sets is the sum over all tables of their states."""
     X = SETS[: tree.n_leaves]
     plain = ct.Multinomial(AMBIGUOUS.rate, AMBIGUOUS.equilibrium)
-    expected = logsumexp([reference.log_likelihood(tree, value, plain) for value in assigned(X)])
+    expected = logsumexp([reference.log_likelihood(tree, value, plain) for value in complete_tables(X)])
     assert AMBIGUOUS.log_likelihood(tree, X) == close(expected)
     by_hand = 0.0
     for d, q in enumerate(AMBIGUOUS.equilibrium):
@@ -686,7 +688,7 @@ def test_smc_and_mcmc_with_ambiguous_leaves():
     """Evidence and posterior are sums over all tables of the sets' states; levels as above, for 16 numbers and for 3."""
     X = SETS[:3]
     plain = ct.Multinomial(AMBIGUOUS.rate, AMBIGUOUS.equilibrium)
-    parts = [exact_posterior.integrals(value, plain).histories for value in assigned(X)]
+    parts = [exact_posterior.integrals(value, plain).histories for value in complete_tables(X)]
     truth = exact_posterior.Truth(
         [
             exact_posterior.History(

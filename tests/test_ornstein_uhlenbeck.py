@@ -131,7 +131,7 @@ def test_likelihood_with_missing_cells_matches_dense_covariance(n, noise, varian
         assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))
 
 
-def deepened(tree, factor, top):
+def deepen(tree, factor, top):
     """Return the tree with its heights multiplied, and its last merges moved up towards `top`."""
     heights = tree.heights * factor
     n_moved = tree.n_leaves // 3
@@ -146,7 +146,7 @@ def test_likelihood_of_deep_trees_matches_dense_covariance(missing, noise, top):
     """``exp(-2 rate h)`` is zero or underflows: what is left are independent groups."""
     rng = np.random.default_rng(3)
     for rate in (0.5, 1.0):
-        tree = deepened(ct.simulate_tree(20, rng), 0.5, top)
+        tree = deepen(ct.simulate_tree(20, rng), 0.5, top)
         X = real_table(rng, 20, 3, missing)
         process = ct.OrnsteinUhlenbeck(rate, [0.5, 0.0, -0.5], [0.3, 1.0, 3.0], noise)
         assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))

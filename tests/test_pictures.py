@@ -84,7 +84,7 @@ def drawn_colors(axes, panel="table"):
     return mesh.get_facecolor()
 
 
-def painted(axes, n_columns):
+def cell_colors(axes, n_columns):
     return drawn_colors(axes).reshape(-1, n_columns, 4)
 
 
@@ -108,7 +108,7 @@ def test_heatmap_cells_follow_tree_order(model, frame):
     axes = ct.plot_heatmap(model)
     names = [text.get_text() for text in axes["table"].get_xticklabels()]
     assert names == ["length", "colour", "weight", "wings"]  # "same" is constant
-    colors = painted(axes, 4)
+    colors = cell_colors(axes, 4)
     ordered = frame.iloc[model.tree_.leaf_order]
     assert [text.get_text() for text in axes["table"].get_yticklabels()] == list(ordered.index)
     for j, name in ((0, "length"), (2, "weight")):
@@ -144,9 +144,9 @@ def test_heatmap_marks_missing_cells(model, missing):
 
 def test_heatmap_shows_missing_cells_blank_or_imputed(model, frame):
     place = model.tree_.first_positions
-    blank = painted(ct.plot_heatmap(model), 4)
+    blank = cell_colors(ct.plot_heatmap(model), 4)
     np.testing.assert_array_equal(blank[place[3], 0], blank[place[8], 1])
-    filled = painted(ct.plot_heatmap(model, missing="fill"), 4)
+    filled = cell_colors(ct.plot_heatmap(model, missing="fill"), 4)
     whole = ct.CoalescentImputer(noise=0.1, real_process="ornstein-uhlenbeck").fit_transform(frame)
     z = (whole.loc["row 3", "length"] - frame["length"].mean()) / frame["length"].std(ddof=0)
     assert alike(filled[place[3], 0], real_color(z))
@@ -156,7 +156,7 @@ def test_heatmap_shows_missing_cells_blank_or_imputed(model, frame):
 
 def test_collapsed_heatmap_shows_means_and_modes(model, frame):
     axes = ct.plot_heatmap(model, collapse=4, columns=["weight", "colour"])
-    colors = painted(axes, 2)
+    colors = cell_colors(axes, 2)
     flat = fcluster(model.linkage_, 4, criterion="maxclust")[model.tree_.leaf_order]
     z = ((frame["weight"] - frame["weight"].mean()) / frame["weight"].std(ddof=0)).iloc[model.tree_.leaf_order]
     ordered = frame["colour"].iloc[model.tree_.leaf_order]
@@ -186,7 +186,7 @@ def test_heatmap_draws_rare_categories_grey():
     lines = [text.get_text() for text in axes["key"].get_legend().get_texts()]
     assert lines[-1] == "3 others"
     at = model.tree_.first_positions[[30, 31]]
-    assert alike(painted(axes, 1)[at, 0], to_rgba(MIXED))
+    assert alike(cell_colors(axes, 1)[at, 0], to_rgba(MIXED))
 
 
 def test_heatmap_shortens_odd_names():

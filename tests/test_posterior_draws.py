@@ -36,7 +36,7 @@ MIXED_TABLE = MIXED.simulate(TREE, 2)
 PATTERNS = [[], [0], [2], [0, 1], [1, 2], [0, 1, 2]]
 
 
-def holed_rows(X, patterns):
+def rows_with_missing_cells(X, patterns):
     """One row for each pattern, its real columns as in the pattern."""
     rows = X[[0, 2, 1, 4, 3, 0]] + 0.3 * np.round(RNG.normal(size=X.shape[1]), 1) * (X[[0, 2, 1, 4, 3, 0]] % 1 != 0)
     for row, pattern in zip(rows, patterns, strict=True):
@@ -45,9 +45,13 @@ def holed_rows(X, patterns):
 
 
 CASES = {
-    "noise": (SCALAR, TABLE, holed_rows(TABLE, PATTERNS)),
-    "matrix of noise": (MATRIX, TABLE, holed_rows(TABLE, PATTERNS)),
-    "mixed": (MIXED, MIXED_TABLE, holed_rows(MIXED_TABLE, [[0], [3, 2], [1], [0, 3], [0, 1, 3, 4], [1, 3]])),
+    "noise": (SCALAR, TABLE, rows_with_missing_cells(TABLE, PATTERNS)),
+    "matrix of noise": (MATRIX, TABLE, rows_with_missing_cells(TABLE, PATTERNS)),
+    "mixed": (
+        MIXED,
+        MIXED_TABLE,
+        rows_with_missing_cells(MIXED_TABLE, [[0], [3, 2], [1], [0, 3], [0, 1, 3, 4], [1, 3]]),
+    ),
 }
 
 
@@ -73,7 +77,7 @@ def covariance_of(process, tree):
     return np.kron(between, variance) + np.kron(np.eye(tree.n_leaves), noise)
 
 
-def conditioned(mean, covariance, values):
+def condition(mean, covariance, values):
     """Log density of what is known of a Gaussian vector, mean and covariance of the rest given that."""
     known = ~np.isnan(values)
     log_density = multivariate_normal(mean[known], covariance[np.ix_(known, known)]).logpdf(values[known])
@@ -89,7 +93,7 @@ class BruteForce:
         gaussian = process.parts[0][0] if isinstance(process, ct.Mixed) else process
         real = REAL[process]
         at = grid(tree)
-        whole = conditioned(np.tile(gaussian.mean, len(X)), covariance_of(gaussian, tree), X[:, real].ravel())[0]
+        whole = condition(np.tile(gaussian.mean, len(X)), covariance_of(gaussian, tree), X[:, real].ravel())[0]
         logs, self.means, self.variances = at.log_masses.copy(), [], []
         codes = None
         if isinstance(process, ct.Mixed):
@@ -100,7 +104,7 @@ class BruteForce:
             logs += [mutation.log_likelihood(grown, codes) for grown in at.grown]
         values = np.concatenate([X[:, real].ravel(), row[real]])
         for k, grown in enumerate(at.grown):
-            joint, mean, covariance = conditioned(
+            joint, mean, covariance = condition(
                 np.tile(gaussian.mean, len(X) + 1), covariance_of(gaussian, grown), values
             )
             logs[k] += joint - whole
@@ -151,7 +155,7 @@ class TestBruteForce:
         for k, each in enumerate(brute[:3]):
             empty = np.full(3, nan)
             alone = [
-                conditioned(
+                condition(
                     np.tile(gaussian.mean, 6),
                     covariance_of(gaussian, grown),
                     np.concatenate([X[:, REAL[process]].ravel(), empty]),
@@ -197,7 +201,7 @@ def test_missing_cells_of_row_are_drawn_jointly():
     brute = BruteForce(TREE, TABLE, SCALAR, row[0])
     at = grid(TREE)
     values = np.concatenate([TABLE.ravel(), row[0]])
-    within = [conditioned(np.tile(MEAN, 6), covariance_of(SCALAR, grown), values)[2][0, 1] for grown in at.grown]
+    within = [condition(np.tile(MEAN, 6), covariance_of(SCALAR, grown), values)[2][0, 1] for grown in at.grown]
     means = np.array(brute.means) - brute.shares @ np.array(brute.means)
     expected = brute.shares @ (within + means[:, 0] * means[:, 1])
     draws = single(SCALAR, TABLE).draw(row, 20_000, np.random.default_rng(0))[:, 0, :2]
@@ -231,7 +235,7 @@ ENSEMBLES = {
     "full and scores": [(TREE, SCALAR, other_table(0)), (OTHER, MATRIX, SCORES.apply(other_table(1)), SCORES)],
     "diagonal and scores": [(TREE, DIAGONAL, TABLE), (OTHER, DIAGONAL, SCORES.apply(TABLE), SCORES)],
 }
-ROWS = holed_rows(TABLE, PATTERNS)
+ROWS = rows_with_missing_cells(TABLE, PATTERNS)
 
 
 def ensemble(name, weights=(1.0, 3.0), **options):
@@ -401,7 +405,7 @@ def expected_cells(process, tree, X, rows, table):
         values = X.copy()
         values[row] = table[row]
         width = X.shape[1]
-        _, mean, covariance = conditioned(np.tile(process.mean, len(X)), covariance_of(process, tree), values.ravel())
+        _, mean, covariance = condition(np.tile(process.mean, len(X)), covariance_of(process, tree), values.ravel())
         selected = np.flatnonzero(np.isnan(values.ravel())) // width == row
         results.append((mean[selected], np.sqrt(np.diag(covariance)[selected])))
     return results
@@ -484,7 +488,7 @@ def test_ensemble_of_one_row():
     X = np.array([[0.5, nan, 1.5]])
     predictor = single(SCALAR, X, alone, np.array([[0.5, 0.3, 1.5]]))
     predicted = predictor.training_cells(np.array([0]))
-    _, mean, covariance = conditioned(MEAN, covariance_of(SCALAR, alone), X[0])
+    _, mean, covariance = condition(MEAN, covariance_of(SCALAR, alone), X[0])
     np.testing.assert_allclose([predicted.mean[0, 1], predicted.sd[0, 1] ** 2], [mean[0], covariance[0, 0]])
     np.testing.assert_array_equal(
         predictor.draw_training_cells(np.array([0]), 1, np.random.default_rng(0))[0, 0, 1], 0.3

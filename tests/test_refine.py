@@ -13,7 +13,7 @@ def table(n, seed=0):
     return PROCESS.simulate(ct.simulate_tree(n, seed), seed, n_columns=3)
 
 
-def regrafted(tree, subtree, branch, height):
+def regraft(tree, subtree, branch, height):
     """Return the tree with a subtree hung from the branch above a node at some height, worked out on lists."""
     n, parent = tree.n_leaves, {}
     children = {n + k: pair for k, pair in enumerate(tree.children.tolist())}
@@ -68,7 +68,7 @@ def places(tree, subtree):
 def test_refined_tree_is_local_maximum(seed):
     X = table(7, seed)
     start = ct.simulate_tree(7, seed + 100)
-    assert ct.log_joint(regrafted(start, 0, start.n_nodes - 2, start.heights[-1] * 0.999), X, PROCESS) < 0
+    assert ct.log_joint(regraft(start, 0, start.n_nodes - 2, start.heights[-1] * 0.999), X, PROCESS) < 0
     better = ct.refine(start, X, PROCESS)
     assert better.log_joint > ct.log_joint(start, X, PROCESS) + 1
     assert better.log_joint == pytest.approx(ct.log_joint(better.tree, X, PROCESS))
@@ -76,7 +76,7 @@ def test_refined_tree_is_local_maximum(seed):
     for subtree in range(better.tree.n_nodes - 1):
         for branch, height in places(better.tree, subtree):
             tried += 1
-            other = regrafted(better.tree, subtree, branch, height)
+            other = regraft(better.tree, subtree, branch, height)
             assert ct.log_joint(other, X, PROCESS) < better.log_joint + 1e-5
     assert tried > 1000
 

@@ -20,7 +20,7 @@ def table(rng, n=N, n_columns=COLUMNS, missing=0.0, max_states=2):
     return X
 
 
-def grown_forest(rng, process, X, scale):
+def merged_forest(rng, process, X, scale):
     """Return a forest in which some lineages were merged, and its live slots, the lowest first."""
     forest = process.resolve(X).forest(X, len(X), scan=True)
     scratch, live, height = op.Pair(forest), list(range(len(X))), 0.0
@@ -33,7 +33,7 @@ def grown_forest(rng, process, X, scale):
     return forest, sorted(live, key=lambda slot: forest.height[slot])
 
 
-def sketched(forest, slots):
+def sketch_of(forest, slots):
     sketch, glance = sketches.Sketch(forest, forest.height.shape[0]), sketches.Glance(forest)
     for slot in slots:
         sketches.enter(forest, sketch, slot, glance)
@@ -55,8 +55,8 @@ def slope(forest, i, j, h):
 def test_sketch_slopes_are_tight_lower_bounds(noise, rate, n_columns, max_states):
     rng = np.random.default_rng([int(10 * rate), n_columns])
     X = table(rng, n_columns=n_columns, missing=0.2, max_states=max_states)
-    forest, slots = grown_forest(rng, ct.Multinomial(rate, noise=noise), X, 0.05)
-    sketch, glance = sketched(forest, slots), sketches.Glance(forest)
+    forest, slots = merged_forest(rng, ct.Multinomial(rate, noise=noise), X, 0.05)
+    sketch, glance = sketch_of(forest, slots), sketches.Glance(forest)
     tallest = slots[-1]
     for climb in (1e-3, 0.1, 1.0, 5.0):
         limit = forest.height[tallest] + climb
@@ -72,7 +72,7 @@ def test_sketch_slopes_of_very_short_paths_are_lower_bounds():
     """Without noise the slope has a pole at height 0 for rows that differ."""
     X = np.eye(6)
     forest = ct.Multinomial(1.0).resolve(X).forest(X, 6, scan=True)
-    sketch, glance = sketched(forest, range(6)), sketches.Glance(forest)
+    sketch, glance = sketch_of(forest, range(6)), sketches.Glance(forest)
     for limit in (1e-300, 1e-12, 1e-5):
         sketches.start(forest, sketch, 5, limit, glance)
         assert 1 < sketches.slope(forest, sketch, 0, glance) < slope(forest, 5, 0, limit)
@@ -85,8 +85,8 @@ def test_sketch_slopes_of_rare_states_are_lower_bounds(share):
     X = table(rng, 12, 10)
     for order in ([share, 1 - share], [1 - share, share], [share, 0.3, 0.7 - share], [0.3, 0.7 - share, share]):
         process = ct.Multinomial(1.0, [order] * 10, 0.1)
-        forest, slots = grown_forest(rng, process, X, 0.1)
-        sketch, glance = sketched(forest, slots), sketches.Glance(forest)
+        forest, slots = merged_forest(rng, process, X, 0.1)
+        sketch, glance = sketch_of(forest, slots), sketches.Glance(forest)
         for limit in forest.height[slots[-1]] + np.array([0.01, 1.0, 10.0]):
             sketches.start(forest, sketch, slots[-1], limit, glance)
             for slot in slots[:-1]:
@@ -98,7 +98,7 @@ def test_high_lineages_have_no_sketch():
     X = np.eye(4)
     forest = ct.Multinomial(1.0).resolve(X).forest(X, 4, scan=True)
     forest.height[2] = 41.0
-    sketch = sketched(forest, range(4))
+    sketch = sketch_of(forest, range(4))
     assert np.isnan(np.asarray(sketch.rows)).all(axis=1).tolist() == [False, False, True, False]
 
 

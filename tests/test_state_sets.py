@@ -489,11 +489,11 @@ class TestEstimators:
         assert len(model.place(TABLE).to_pandas()) == 6
 
     def test_processes_without_state_sets_reject_sets(self):
-        class Own(ct.Multinomial):
+        class WithoutSets(ct.Multinomial):
             takes_state_sets = False
 
         with pytest.raises(InputError, match="'s1'"):
-            ct.CoalescentClustering(categorical_process=Own()).fit(TABLE)
+            ct.CoalescentClustering(categorical_process=WithoutSets()).fit(TABLE)
 
 
 def test_category_occurring_only_in_sets_is_known():

@@ -30,7 +30,7 @@ def fitted():
     return ct.CoalescentClustering(**chains, noise=0.1, random_state=1).fit(X)
 
 
-def changed(model, change, **members):
+def change_members(model, change, **members):
     """The file of a model, with model.json changed and some members in the place of others."""
     with zipfile.ZipFile(io.BytesIO(model_bytes(model))) as archive:
         values = {name: archive.read(name) for name in archive.namelist()}
@@ -39,7 +39,7 @@ def changed(model, change, **members):
     return pack(values | {"model.json": to_json(facts)} | {f"{name}.npy": data for name, data in members.items()})
 
 
-def loaded(data):
+def load(data):
     return to_estimator(ModelRecord.from_bytes(data, "m.coaltree"), "m.coaltree")
 
 
@@ -69,7 +69,7 @@ def test_untried_move_has_nan_acceptance(fitted):
     def untried(facts):
         facts["chains"]["acceptance"]["scale"] = "nan"
 
-    assert math.isnan(loaded(changed(fitted, untried)).sample_.acceptance["scale"])
+    assert math.isnan(load(change_members(fitted, untried)).sample_.acceptance["scale"])
 
 
 def with_chains(**facts):
@@ -101,21 +101,21 @@ def with_chains(**facts):
 def test_invalid_chain_files_are_rejected(fitted, change, reason):
     assert fitted.sample_.warmup == 10
     with refused(f"m.coaltree {reason}"):
-        loaded(changed(fitted, change))
+        load(change_members(fitted, change))
 
 
 def test_traces_that_contradict_trees_are_rejected(fitted):
     trace = np.array(fitted.sample_.traces["log_joint"])
     trace[2, -1] += 1.0
     with refused("trace_log_joint.npy end log joints trees"):
-        loaded(changed(fitted, lambda facts: None, trace_log_joint=array_to_bytes(trace, "<f8")))
+        load(change_members(fitted, lambda facts: None, trace_log_joint=array_to_bytes(trace, "<f8")))
     trace[0, 0] = math.inf
     with refused("trace_root_height.npy NaN infinite"):
-        loaded(changed(fitted, lambda facts: None, trace_root_height=array_to_bytes(trace, "<f8")))
+        load(change_members(fitted, lambda facts: None, trace_root_height=array_to_bytes(trace, "<f8")))
 
 
 def test_chains_without_sample_are_rejected(fitted):
     greedy = ct.CoalescentClustering().fit([[0.0], [1.0]])
     chains = {"n_chains": 1, "warmup": 0, "acceptance": {}}
     with refused("chains sample trees"):
-        loaded(changed(greedy, lambda facts: facts.update(chains=chains)))
+        load(change_members(greedy, lambda facts: facts.update(chains=chains)))

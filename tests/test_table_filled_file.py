@@ -33,15 +33,15 @@ def write(tmp_path_factory):
     return write
 
 
-def filled(path, fills, **options):
+def fill(path, fills, **options):
     return fill_file(path, fills, **options).decode()
 
 
-def one(write, cells, value, name="t.csv"):
+def fill_column(write, cells, value, name="t.csv"):
     """Fill the cells NA of a column, and give its cells."""
     path = write("".join(f"{cell}\n" for cell in ["x", *cells]), name)
     rows = [i for i, cell in enumerate(cells) if cell == "NA"]
-    return filled(path, {"x": (rows, [value] * len(rows))}).split("\n")[1:-1]
+    return fill(path, {"x": (rows, [value] * len(rows))}).split("\n")[1:-1]
 
 
 # ---------------------------------------------------------------------------- other cells stay
@@ -153,14 +153,14 @@ def test_fill_file_restores_erased_cells(write, rows, delimiter, data):
         fills[name] = (np.array(gone, dtype=int), [number(rows[i][name]) for i in gone])
         for i in gone:
             erased[i][name] = "NA"
-    assert filled(write(content(erased), "t.tsv" if delimiter == "\t" else "t.csv"), fills) == content(rows)
+    assert fill(write(content(erased), "t.tsv" if delimiter == "\t" else "t.csv"), fills) == content(rows)
 
 
 def test_fill_file_accepts_rows_and_columns_in_any_order(write):
     path = write("x,y\n1,a\nNA,\n3,b\n,NA\n")
     fills = {"y": ([3, 1], ["b", "a"]), "x": ([3, 1], [4.0, 2.0])}
-    assert filled(path, fills) == "x,y\n1,a\n2,a\n3,b\n4,b\n"
-    assert filled(path, {"x": ([3], [4.0])}) == "x,y\n1,a\nNA,\n3,b\n4,NA\n"
+    assert fill(path, fills) == "x,y\n1,a\n2,a\n3,b\n4,b\n"
+    assert fill(path, {"x": ([3], [4.0])}) == "x,y\n1,a\nNA,\n3,b\n4,NA\n"
 
 
 def test_fill_file_is_reproducible(write, tmp_path):
@@ -197,13 +197,13 @@ def test_fill_file_is_reproducible(write, tmp_path):
     ],
 )
 def test_fill_file_formats_numbers_like_column(write, cells, value, text):
-    assert one(write, cells, value) == [text if cell == "NA" else cell for cell in cells]
-    assert one(write, cells, np.array([value])[0]) == [text if cell == "NA" else cell for cell in cells]
+    assert fill_column(write, cells, value) == [text if cell == "NA" else cell for cell in cells]
+    assert fill_column(write, cells, np.array([value])[0]) == [text if cell == "NA" else cell for cell in cells]
 
 
 def test_fill_file_replaces_other_missing_markers(write):
     path = write("x,y\n-9,a\n1.5,-9\n NaN,b\n")
-    got = filled(path, {"x": ([0, 2], [2.5, 3.5]), "y": ([1], ["a"])}, na_values=["-9"])
+    got = fill(path, {"x": ([0, 2], [2.5, 3.5]), "y": ([1], ["a"])}, na_values=["-9"])
     assert got == "x,y\n2.5,a\n1.5,a\n3.5,b\n"
 
 
@@ -213,7 +213,7 @@ def test_fill_file_keeps_decimal_commas(write, name, delimiter):
     text = "n;a;b;c;d;e\nx;1,5;1.234;0.5;7;\ny;NA;NA;NA;NA;NA\nz;2;999;2.25;8;\n".replace(";", delimiter)
     path = write(text, name)
     fills = {"a": ([1], [1.25e-7]), "b": ([1], [1500.4]), "c": ([1], [1.234]), "d": ([1], [7.5]), "e": ([1], [1.234])}
-    got = filled(path, fills)
+    got = fill(path, fills)
     expected = "n;a;b;c;d;e\nx;1,5;1.234;0.5;7;\ny;1,25e-07;1500;1.234;8;1,234\nz;2;999;2.25;8;\n"
     assert got == expected.replace(";", delimiter)
     before, after = read_file(path).frame, read_file(write(got, name)).frame
@@ -224,7 +224,7 @@ def test_fill_file_keeps_decimal_commas(write, name, delimiter):
 
 def test_fill_file_uses_decimal_commas_of_other_columns(write):
     path = write("a;e\n1,5;NA\n2,5;NA\n")
-    assert filled(path, {"e": ([0, 1], [1.234, 5.0])}) == "a;e\n1,5;1,234\n2,5;5,0\n"
+    assert fill(path, {"e": ([0, 1], [1.234, 5.0])}) == "a;e\n1,5;1,234\n2,5;5,0\n"
 
 
 # -------------------------------------------------------------------------- truth values and times
@@ -245,7 +245,7 @@ def test_fill_file_uses_decimal_commas_of_other_columns(write):
     ],
 )
 def test_fill_file_formats_booleans_like_column(write, cells, value, text):
-    assert one(write, cells, value) == [text if cell == "NA" else cell for cell in cells]
+    assert fill_column(write, cells, value) == [text if cell == "NA" else cell for cell in cells]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_fill_file_formats_booleans_like_column(write, cells, value, text):
     ],
 )
 def test_fill_file_formats_times_like_column(write, cells, value, text):
-    assert one(write, cells, value) == [text if cell == "NA" else cell for cell in cells]
+    assert fill_column(write, cells, value) == [text if cell == "NA" else cell for cell in cells]
 
 
 def test_filled_files_can_be_read(write):
@@ -299,14 +299,14 @@ def test_filled_files_can_be_read(write):
     ],
 )
 def test_fill_file_quotes_where_needed(write, value, field):
-    assert filled(write("n,t\nx,u\ny,NA\n"), {"t": ([1], [value])}) == f"n,t\nx,u\ny,{field}\n"
+    assert fill(write("n,t\nx,u\ny,NA\n"), {"t": ([1], [value])}) == f"n,t\nx,u\ny,{field}\n"
 
 
 def test_fill_file_with_quoted_lines_and_single_columns(write):
     path = write('t,x\r\n"two\r\nlines",1\r\n"a ""b""",NA\r\n\r\n"",3\r\n')
     got = fill_file(path, {"x": ([1], [2.0]), "t": ([2], ["two\nlines"])})
     assert got == b't,x\r\n"two\r\nlines",1\r\n"a ""b""",2\r\n"two\nlines",3\r\n'
-    assert filled(write("x\na\nNA\nb\n"), {"x": ([1], ["b"])}) == "x\na\nb\nb\n"
+    assert fill(write("x\na\nNA\nb\n"), {"x": ([1], ["b"])}) == "x\na\nb\nb\n"
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
@@ -317,11 +317,11 @@ def test_fill_file_with_blank_separated_fields(write):
     got = fill_file(path, {"b": ([1], [2.0]), "c": ([0], ["w w"])})
     assert got == b'a b c\r\nx 1 "w w"\r\n"y z" 2 u\r\nv 3 "w w"\r\n'
     by_r = write('"a" "t"\n"x" 1 NA\n"y" NA "u"\n"z" 3 "v"\n', "r.txt")
-    assert filled(by_r, {"a": ([1], [2.0]), "t": ([0], ["u"])}) == "a t\nx 1 u\ny 2 u\nz 3 v\n"
+    assert fill(by_r, {"a": ([1], [2.0]), "t": ([0], ["u"])}) == "a t\nx 1 u\ny 2 u\nz 3 v\n"
 
 
 def test_fill_file_with_unnamed_index(write):
-    assert filled(write(",a\n0,1\n1,\n"), {"a": ([1], [2.0])}) == ",a\n0,1\n1,2\n"
+    assert fill(write(",a\n0,1\n1,\n"), {"a": ([1], [2.0])}) == ",a\n0,1\n1,2\n"
 
 
 # -------------------------------------------------------------------------------------- parquet
