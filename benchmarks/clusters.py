@@ -7,13 +7,16 @@ Four tables come with scikit-learn; the others are read from the folder COALTREE
 No method sees a label. Printed for each table: the adjusted Rand index (ARI) with the number of clusters unknown and known, the
 dendrogram purity, the number of clusters found and the seconds taken.
 
-- Ours: `CoalescentClustering()` as it comes; the same tree cut into the true number; and sampled trees (Markov chains with the
-  same parameters), cut in both ways.
+- Ours: `CoalescentClustering()` as it comes (with ``standardize="power"`` only on request); the same tree cut into the true
+  number; and sampled trees (Markov chains with the same parameters), cut in both ways.
 - Linkages, k-means and Gaussian mixtures get standardised real columns and standardised indicators of categories, missing cells
   filled by `KNNImputer`; they are told the number of clusters. Genie and HDBSCAN get the same; HDBSCAN chooses the number itself.
   Gaussian mixtures choose the form of the covariance, and where the number is unknown also the number, by BIC.
 - StepMix gets missing cells as they are, with Gaussian and categorical columns, and chooses an unknown number by BIC.
 - Gower's distance handles missing cells and mixed columns itself; average linkage of it is told the number.
+
+``--folder DIR`` compares on other tables: files of comma-separated values without header, whose last column is the class. At most
+600 rows of each are used.
 
 ``--defaults`` tries resolutions, rates and noises around the defaults: what is best on one half of the tables is reported on the
 other half, and the other way round, so that what is printed was chosen without the tables that it is printed for.
@@ -40,12 +43,13 @@ from coaltree.metrics import dendrogram_purity
 from coaltree.tree.cut import cut_by_count
 from coaltree.workflow import model as fitted_model
 from coaltree.workflow import processes as modelling
-from published_tables import LABELLED, labelled_table, names_in
+from published_tables import LABELLED, folder_table, labelled_table, names_in
 
 LARGE = ("digits", "yeast", "statlog")
 HOLES = 0.2
 COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)  # of clusters, that BIC chooses from
 SAMPLED_ROWS = 600  # up to which trees are sampled
+FOLDER_ROWS = 600  # of each table of a folder
 
 
 def tables(quick=False, names=LABELLED):
@@ -53,6 +57,13 @@ def tables(quick=False, names=LABELLED):
     for name in names:
         if not (quick and name in LARGE):
             yield name, *labelled_table(name)
+
+
+def tables_in(folder, names):
+    """Yield the name, the table as a frame, and the classes, of some files in a folder."""
+    for path in sorted(folder.iterdir()):
+        if path.stem in names:
+            yield path.stem, *folder_table(path, FOLDER_ROWS)
 
 
 def with_holes(frame):
@@ -107,9 +118,13 @@ def gower(frame):
 # -- methods: each returns labels with the number unknown, labels with it known, and a tree; None for what it has not --
 
 
-def ours(frame, k):
-    model = ct.CoalescentClustering(n_jobs=-1).fit(frame)
+def ours(frame, k, **settings):
+    model = ct.CoalescentClustering(n_jobs=-1, **settings).fit(frame)
     return model.labels_, model.cut(n_clusters=k), model.tree_
+
+
+def transformed(frame, k):
+    return ours(frame, k, standardize="power")
 
 
 def sampled(frame, k):
@@ -197,6 +212,7 @@ def step_mix(frame, k):
 
 METHODS = {
     "coaltree": ours,
+    "coaltree, power": transformed,
     "coaltree, sampled": sampled,
     "Ward": by_linkage("ward"),
     "average": by_linkage("average"),
@@ -207,6 +223,9 @@ METHODS = {
     "Gaussian mixture": mixture,
     "StepMix": step_mix,
 }
+
+
+DEFAULT_METHODS = [name for name in METHODS if name != "coaltree, power"]
 
 
 # -- measuring -------------------------------------------------------------------------------------------------------------
@@ -327,14 +346,18 @@ def choose_defaults(chosen):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="leave the larger tables out")
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=DEFAULT_METHODS)
     parser.add_argument("--markdown", type=Path, help="file for the table of means")
     parser.add_argument("--defaults", action="store_true", help="try parameters around the defaults instead")
-    parser.add_argument(
-        "--tables", type=lambda text: names_in(text, LABELLED), default=LABELLED, help="names, divided by commas"
-    )
+    parser.add_argument("--folder", type=Path, help="folder of other tables")
+    parser.add_argument("--tables", help="names of tables, divided by commas")
     given = parser.parse_args()
-    chosen = tables(given.quick, given.tables)
+    known = sorted(path.stem for path in given.folder.iterdir()) if given.folder else LABELLED
+    try:
+        names = names_in(given.tables, known) if given.tables else known
+    except argparse.ArgumentTypeError as error:
+        parser.error(str(error))
+    chosen = tables_in(given.folder, names) if given.folder else tables(given.quick, names)
     if given.defaults:
         choose_defaults(chosen)
         return

@@ -133,6 +133,22 @@ def labelled_table(name):
     return frame, classes
 
 
+def folder_table(path, max_rows):
+    """Return the table of a csv file without header, whose last column is the class, and the classes of its rows.
+
+    Text columns are categorical, "?" is a missing cell, and `max_rows` of the rows of larger tables are chosen at random.
+    """
+    frame = pd.read_csv(path, header=None, na_values="?", skipinitialspace=True)
+    if len(frame) > max_rows:
+        chosen = np.random.default_rng(0).choice(len(frame), max_rows, replace=False)
+        frame = frame.iloc[np.sort(chosen)].reset_index(drop=True)
+    classes = pd.factorize(frame.pop(frame.columns[-1]))[0]
+    for column in frame:
+        is_number = pd.api.types.is_numeric_dtype(frame[column])
+        frame[column] = frame[column].astype(float if is_number else "category")
+    return frame, classes
+
+
 def names_in(text, known):
     """Return the names in a text, divided by commas, for `argparse`."""
     names = tuple(name.strip() for name in text.split(","))
