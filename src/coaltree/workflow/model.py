@@ -442,13 +442,13 @@ class FittedModel:
             if len(leaves) == tree.n_leaves
             else without_leaves(tree, np.setdiff1d(np.arange(tree.n_leaves), leaves))
         )
-        placements = self._predict("place", rows.matrix, part, n_nearest, level, client=client)
+        placed = self._predict("place", rows.matrix, part, n_nearest, level, client=client)
         if part is not tree:
-            nodes = [ancestor(tree, leaves[part.leaves_below(k)[0]], part.heights[k]) for k in placements.node.tolist()]
-            placements = placements._replace(node=np.array(nodes, dtype=np.intp), nearest=leaves[placements.nearest])
-        placements = placements._replace(log_density=placements.log_density + self.log_jacobian(rows.table))
+            nodes = [ancestor(tree, leaves[part.leaves_below(k)[0]], part.heights[k]) for k in placed.node.tolist()]
+            placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=leaves[placed.nearest])
+        placed = placed._replace(log_density=placed.log_density + self.log_jacobian(rows.table))
         clusters = self.predict_clusters(rows.matrix, client)
-        return Placements.from_arrays(placements, *clusters, tree, rows.table.row_names, index)
+        return Placements.from_arrays(placed, *clusters, tree, rows.table.row_names, index)
 
     def expected_cells(self, matrix: FloatArray, client: Any = None, quantiles: bool = False) -> Predictions:
         """Return predictions for all cells of encoded rows. Rows of the fit are recognised by their cells.
