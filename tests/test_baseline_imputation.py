@@ -64,7 +64,7 @@ def test_nearest_row_predicts_shares_of_nearest_rows(table):
         np.testing.assert_allclose(probability, [np.mean(nearest == state) for state in range(len(probability))])
 
 
-def test_nearest_in_tree_predicts_shares_of_sibling_clade(table):
+def test_nearest_in_tree_predicts_shares_of_smallest_observed_clade(table):
     rows, columns = np.nonzero(np.isnan(table))
     rival = NearestInTree().fit(table)
     probabilities = rival.predict_proba(rows, columns)

@@ -253,7 +253,7 @@ def test_fit_reports_merges_at_height_zero(command, tmp_path):
 # -- hints on the table ------------------------------------------------------------------------------
 
 
-def test_fit_hints_at_row_names_and_unreadable_cells(command, tmp_path):
+def test_fit_hints_at_repeated_names_and_extreme_cells(command, tmp_path):
     names = [*(f"r{i}" for i in range(29)), "r0"]
     rows = [f"{name},{i % 7 if i != 3 else 1e9}" for i, name in enumerate(names)]
     (tmp_path / "t.csv").write_text("name,x\n" + "\n".join(rows) + "\n")

@@ -171,7 +171,7 @@ def doomed():
 
 
 @pytest.mark.parametrize("has_checkpoint", [True, False])
-def test_lost_cluster_leaves_checkpoint(doomed, small_blocks, tmp_path, has_checkpoint):
+def test_lost_cluster_is_reported_and_checkpoint_resumes(doomed, small_blocks, tmp_path, has_checkpoint):
     process, X = simulated("noise")
     path = tmp_path / "rounds.npz"
     options = {"search": "neighbors", "checkpoint": path if has_checkpoint else None}

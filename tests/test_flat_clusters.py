@@ -261,7 +261,7 @@ def test_noise_within_clusters_is_not_cut(seed):
     assert model._model.clusters_chosen_by == "no structure within"
 
 
-def test_n_clusters_gives_clusters_of_many_rows():
+def test_n_clusters_counts_clusters_without_outliers():
     X, classes = blobs()
     X[:2] += 20 * np.array([[1, -1, 1, -1], [-1, 1, -1, 1]])  # two rows far from all others and from each other
     model = ct.CoalescentClustering(n_clusters=3).fit(X)
@@ -287,7 +287,7 @@ def test_default_merge_heights_are_distinct():
 
 
 @pytest.mark.usefixtures("short_chains")
-def test_cut_parameters_do_not_change_predictions():
+def test_cluster_and_prediction_parameters_are_separate():
     X, _ = blobs(60)
     model = ct.CoalescentClustering().fit(X)
     assert {parameters["rate"] for parameters in model.parameters_.values()} == {0.5}

@@ -53,7 +53,7 @@ def test_prior_band_has_stated_probability(n):
             assert shares_of_counts(n, time)[:count].sum() == pytest.approx(tail, abs=bound)
 
 
-def test_prior_band_of_many_leaves_is_truncated():
+def test_prior_band_of_many_leaves_starts_below_1000_lineages():
     band = prior_band(50_000, 0.95)
     assert band.counts[0] == 999
     waits = 2.0 / (np.arange(501, 50_001) * np.arange(500, 50_000))
