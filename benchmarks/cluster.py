@@ -45,11 +45,11 @@ def process():
     return ct.Brownian(np.full(N_COLUMNS, 10.0), 0.03)
 
 
-def searched(X, client=None):
+def run_search(X, client=None):
     """Return the tree of a table, and the seconds that it took."""
     start = time.perf_counter()
-    found = ct.greedy(X, process(), search="neighbors", n_jobs=N_JOBS, client=client)
-    return found.tree, time.perf_counter() - start
+    result = ct.greedy(X, process(), search="neighbors", n_jobs=N_JOBS, client=client)
+    return result.tree, time.perf_counter() - start
 
 
 @contextlib.contextmanager
@@ -74,16 +74,16 @@ def print_ratio(client, n, repeats):
     """Print how long workers take beside threads, in turn, and what workers have had in memory."""
     X = points(n)
     took = {"threads": [], "workers": []}
-    searched(X[:80_000], client)  # workers import now what they need
+    run_search(X[:80_000], client)  # workers import now what they need
     before = max(client.run(peak).values())
     for _ in range(repeats):
-        own, seconds = searched(X)
+        own_tree, seconds = run_search(X)
         took["threads"].append(seconds)
-        theirs, seconds = searched(X, client)
+        remote, seconds = run_search(X, client)
         took["workers"].append(seconds)
-        same = np.array_equal(own.children, theirs.children) and np.array_equal(own.heights, theirs.heights)
+        same = np.array_equal(own_tree.children, remote.children) and np.array_equal(own_tree.heights, remote.heights)
         print(f"  threads {took['threads'][-1]:6.2f} s, workers {seconds:6.2f} s, the same tree: {same}", flush=True)
-    threads, workers = (min(own) for own in took.values())
+    threads, workers = (min(times) for times in took.values())
     print(f"{n:,} x {N_COLUMNS}, two workers / two threads: {workers / threads:.2f} (at most {BOUND})")
     after = max(client.run(peak).values())
     print(f"a worker's memory: {before / 1e6:.0f} MB after 80,000 rows, {after / 1e6:.0f} MB after {n:,}")
@@ -101,59 +101,59 @@ def least_seconds(work, repeats=REPEATS):
     return min(took)
 
 
-def echoed(block, bounds, holes, length):
+def echo(block, bounds, holes, length):
     """Take a block and return as much as `find_near_in_cells` does, without looking at a pair."""
     n = block.shape[1]
     return np.zeros((n, length), dtype=np.float32), np.zeros((n, length), dtype=np.int16)
 
 
-def measured_constants(client, n):
+def measure_constants(client, n):
     """Return seconds for each pair, cut, byte, and row, and bytes for each row."""
     X = points(n)
-    own = np.ascontiguousarray(X.T, dtype=np.float32)
+    columns = np.ascontiguousarray(X.T, dtype=np.float32)
     rng = np.random.default_rng(0)
-    cut = least_seconds(lambda: neighbors._divide(own, rng))
-    order, bounds = neighbors._divide(own, rng)
+    cut = least_seconds(lambda: neighbors._divide(columns, rng))
+    order, bounds = neighbors._divide(columns, rng)
     last = int(np.searchsorted(bounds, BLOCK_POINTS, side="right")) - 1
     members, block_bounds = order[: bounds[last]], bounds[: last + 1]
-    block = own[:, members]
+    block = columns[:, members]
     pairs = float(np.sum(np.diff(block_bounds) ** 2))
-    found, places = find_near_in_cells(block, block_bounds, False, LENGTH)
+    similarities, places = find_near_in_cells(block, block_bounds, False, LENGTH)
     look = least_seconds(lambda: find_near_in_cells(block, block_bounds, False, LENGTH))
     distances = np.full((n, LENGTH), np.inf, dtype=np.float32)
-    kept = np.full((n, LENGTH), -1)
-    keep = least_seconds(lambda: insert_neighbors(members, found, places, distances, kept))
+    lists = np.full((n, LENGTH), -1)
+    keep = least_seconds(lambda: insert_neighbors(members, similarities, places, distances, lists))
     executor, blocks = DaskExecutor(client, N_JOBS), 40
     arguments = (block, block_bounds, False, LENGTH)
-    carried = least_seconds(lambda: [None for _ in executor.run(echoed, [arguments] * blocks)])
+    transfer_seconds = least_seconds(lambda: [None for _ in executor.run(echo, [arguments] * blocks)])
     moved = blocks * (len(pickle.dumps(arguments)) + BYTES_BACK * len(members))
 
     # What is left of a search when neighbours are there.
     counts = {"nearest": 0.0, "divisions": 0, "rounds": 0}
     nearest, divided = neighbors.find_nearest, neighbors._divide
 
-    def timed(*arguments):
+    def time_call(*arguments):
         start = time.perf_counter()
         result = nearest(*arguments)
         counts["nearest"] += time.perf_counter() - start
         counts["rounds"] += 1
         return result
 
-    def counted(*arguments):
+    def count_pairs(*arguments):
         counts["divisions"] += 1
         return divided(*arguments)
 
-    neighbors.find_nearest, neighbors._divide = timed, counted
+    neighbors.find_nearest, neighbors._divide = time_call, count_pairs
     try:
-        _, whole = searched(X)
+        _, total_seconds = run_search(X)
     finally:
         neighbors.find_nearest, neighbors._divide = nearest, divided
     return {
         "pair": look / pairs,
         "cut": cut / (n * levels(n)),
-        "byte": carried / moved,
+        "byte": transfer_seconds / moved,
         "keep": keep / len(members),
-        "row": (whole - counts["nearest"]) / n,
+        "row": (total_seconds - counts["nearest"]) / n,
         "divisions": counts["divisions"] / counts["rounds"],
         "memory": row_bytes(n),
     }
@@ -172,33 +172,38 @@ def row_bytes(n):
 
 def print_memory(n):
     X = points(n)
-    searched(X[:25_000])
+    run_search(X[:25_000])
     before = peak()
-    searched(X)
+    run_search(X)
     print((peak() - before) / n)
 
 
 # -- the model ----------------------------------------------------------------------------------------
 
 
-def rounds_of(n, few=10_000):
+def count_rounds(n, few=10_000):
     """Yield how many lineages live at the beginning of each round."""
     while n > few:
         yield n
         n //= 2
 
 
-def predicted(n, workers, known):
+def predict_times(n, workers, known):
     """Return seconds of workers, of the one machine that merges, and of all together, and bytes moved, for n rows."""
-    look = own = total = moved = 0.0
-    for live in rounds_of(n):
+    look = local = total = moved = 0.0
+    for live in count_rounds(n):
         size = live / 2 ** levels(live)
         work = known["divisions"] * live * size * known["pair"] / workers
         bytes_moved = known["divisions"] * live * (4 * N_COLUMNS + BYTES_BACK)
         hand = known["divisions"] * live * (levels(live) * known["cut"] + known["keep"]) + bytes_moved * known["byte"]
         rest = live * known["row"] / 2  # rounds halve: all of them come to twice the rows
-        look, own, total, moved = look + work, own + hand + rest, total + max(work, hand) + rest, moved + bytes_moved
-    return look, own, total, moved
+        look, local, total, moved = (
+            look + work,
+            local + hand + rest,
+            total + max(work, hand) + rest,
+            moved + bytes_moved,
+        )
+    return look, local, total, moved
 
 
 def print_model(known):
@@ -208,17 +213,17 @@ def print_model(known):
         f"{known['divisions']:.1f} divisions a round, {known['memory']:.0f} bytes a row\n"
     )
     print(
-        "| rows | workers | pairs | bytes moved | each worker looks | one machine works | all | its share | its memory |"
+        "| rows | workers | pairs | bytes moved | time per worker | merging machine | total | its share | its memory |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for n in PREDICTED_ROWS:
-        pairs = sum(known["divisions"] * live * live / 2 ** levels(live) for live in rounds_of(n))
+        pairs = sum(known["divisions"] * live * live / 2 ** levels(live) for live in count_rounds(n))
         for workers in PREDICTED_WORKERS:
-            look, own, total, moved = predicted(n, workers, known)
+            look, local, total, moved = predict_times(n, workers, known)
             memory = n * (known["memory"] + 8 * N_COLUMNS)
             print(
-                f"| {n:,} | {workers} | {pairs:.1e} | {moved / 1e9:,.0f} GB | {look / 60:,.1f} min | {own / 60:,.1f} min "
-                f"| {total / 60:,.1f} min | {own / total:.0%} | {memory / 1e9:,.0f} GB |"
+                f"| {n:,} | {workers} | {pairs:.1e} | {moved / 1e9:,.0f} GB | {look / 60:,.1f} min | {local / 60:,.1f} min "
+                f"| {total / 60:,.1f} min | {local / total:.0%} | {memory / 1e9:,.0f} GB |"
             )
 
 
@@ -255,9 +260,9 @@ def fit_folder(n, limit):
             check=True,
         )
         children = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        own = max(client.run(peak).values())
+        peak_bytes = max(client.run(peak).values())
         print(
-            f"{n:,} rows of {PARTS} files: {time.perf_counter() - start:.0f} s, at most {own / 1e9:.2f} GB in a worker"
+            f"{n:,} rows of {PARTS} files: {time.perf_counter() - start:.0f} s, at most {peak_bytes / 1e9:.2f} GB in a worker"
         )
         print(f"the process that merges and writes: {children / 1e9:.1f} GB")
 
@@ -269,16 +274,16 @@ def main():
     parser.add_argument("--parquet", type=int, metavar="ROWS")
     parser.add_argument("--limit", default="3GB", metavar="MEMORY")
     parser.add_argument("--memory", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.memory:
-        print_memory(given.memory)
-    elif given.parquet:
-        fit_folder(given.parquet, given.limit)
+    options = parser.parse_args()
+    if options.memory:
+        print_memory(options.memory)
+    elif options.parquet:
+        fit_folder(options.parquet, options.limit)
     else:
-        n, repeats = (80_000, 1) if given.quick else (given.rows, REPEATS)
+        n, repeats = (80_000, 1) if options.quick else (options.rows, REPEATS)
         with two_workers() as client:
             print_ratio(client, n, repeats)
-            print_model(measured_constants(client, n))
+            print_model(measure_constants(client, n))
 
 
 if __name__ == "__main__":

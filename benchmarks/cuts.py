@@ -25,7 +25,7 @@ RESOLUTIONS = (0.1, 0.2, 0.4, 0.6)
 CUTS = ("default", *(f"resolution {value:g}" for value in RESOLUTIONS), "default, Brownian", "number of blobs")
 
 
-def drawn(n_blobs, seed):
+def draw_table(n_blobs, seed):
     """Return a table and the blob of each row."""
     rng = np.random.default_rng(seed)
     while True:
@@ -37,7 +37,7 @@ def drawn(n_blobs, seed):
     return centres[blobs] + rng.normal(size=(N_ROWS, N_COLUMNS)), blobs
 
 
-def cuts_of(X, n_blobs):
+def cut_in_all_ways(X, n_blobs):
     """Return the labels of every way to cut."""
     model = ct.CoalescentClustering().fit(X)
     brownian = ct.CoalescentClustering(real_process="brownian").fit(X)
@@ -54,13 +54,14 @@ def main():
     for n_blobs in BLOBS:
         counts, indices = np.empty((2, n_tables, len(CUTS)))
         for seed in range(n_tables):
-            X, blobs = drawn(n_blobs, seed)
-            found = cuts_of(X, n_blobs)
-            counts[seed] = [len(np.unique(labels)) for labels in found]
-            indices[seed] = [adjusted_rand_score(blobs, labels) for labels in found]
+            X, blobs = draw_table(n_blobs, seed)
+            label_sets = cut_in_all_ways(X, n_blobs)
+            counts[seed] = [len(np.unique(labels)) for labels in label_sets]
+            indices[seed] = [adjusted_rand_score(blobs, labels) for labels in label_sets]
         cells = [
-            f"{np.median(own):g} ({own.min():.0f} to {own.max():.0f})" + (f", {index:.2f}" if n_blobs > 1 else "")
-            for own, index in zip(counts.T, indices.mean(axis=0), strict=True)
+            f"{np.median(counts_of_cut):g} ({counts_of_cut.min():.0f} to {counts_of_cut.max():.0f})"
+            + (f", {index:.2f}" if n_blobs > 1 else "")
+            for counts_of_cut, index in zip(counts.T, indices.mean(axis=0), strict=True)
         ]
         print(f"| {'noise' if n_blobs == 1 else f'{n_blobs} blobs'} | {' | '.join(cells)} |", flush=True)
 

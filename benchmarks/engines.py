@@ -140,7 +140,7 @@ def measure(name, n):
     X = points(n).astype(np.float32)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
-    found = np.asarray(find(X))
+    neighbors = np.asarray(find(X))
     took = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     sample = np.linspace(0, n - 1, 300).astype(np.intp)
@@ -150,9 +150,9 @@ def measure(name, n):
         square[i] = np.inf
         near = np.argpartition(square, K)[:K]
         near = near[np.argsort(square[near])]
-        own = set(found[i].tolist()) - {int(i)}
-        n_nearest += int(near[0]) in own
-        n_recalled += len(own & set(near.tolist()))
+        candidates = set(neighbors[i].tolist()) - {int(i)}
+        n_nearest += int(near[0]) in candidates
+        n_recalled += len(candidates & set(near.tolist()))
     facts = {
         "cold": cold,
         "seconds": took,
@@ -193,11 +193,11 @@ def main():
                     f"| {name} | {size:.0f} MB | {n:,} | failed: {done.stderr.splitlines()[-1]} | | | | |", flush=True
                 )
                 continue
-            own = json.loads(done.stdout.splitlines()[-1])
+            record = json.loads(done.stdout.splitlines()[-1])
             on_disk = "with us" if package is None else f"{size:.0f} MB"
             print(
-                f"| {name} | {on_disk} | {n:,} | {own['cold']:.1f} s | {own['seconds']:.1f} "
-                f"| {own['mb']:.0f} MB | {own['nearest']:.3f} | {own['recall']:.3f} |",
+                f"| {name} | {on_disk} | {n:,} | {record['cold']:.1f} s | {record['seconds']:.1f} "
+                f"| {record['mb']:.0f} MB | {record['nearest']:.3f} | {record['recall']:.3f} |",
                 flush=True,
             )
 

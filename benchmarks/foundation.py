@@ -119,19 +119,19 @@ def main():
     for kind, X in (("from the model", gaussian()), ("without structure", independent())):
         Y = holes(X)
         peer = seconds(lambda X=X: fastcluster.linkage(X, "average"))
-        ours = seconds(lambda X=X: ct.greedy(X, ct.Brownian(), n_jobs=N_JOBS))
-        line(f"rate1, 10,000 x 20 {kind} / fastcluster average", ours / peer, 0.25)
+        own_seconds = seconds(lambda X=X: ct.greedy(X, ct.Brownian(), n_jobs=N_JOBS))
+        line(f"rate1, 10,000 x 20 {kind} / fastcluster average", own_seconds / peer, 0.25)
         gaps = seconds(lambda Y=Y: ct.greedy(Y, ct.Brownian(), n_jobs=N_JOBS), repeats=1)
-        line(f"rate1, 10,000 x 20 {kind}, 10 % missing / complete", gaps / ours, 15)
+        line(f"rate1, 10,000 x 20 {kind}, 10 % missing / complete", gaps / own_seconds, 15)
     X = independent()
     old, unrelated, rates = binary()
     for kind, B in (("from the model", old), ("without structure", unrelated)):
         for what, rate in (("a rate per column", rates), ("one rate", 1.0)):
             peer = seconds(lambda: fastcluster.linkage(X, "average"))  # next to it: machines change their pace
-            ours = seconds(lambda B=B, rate=rate: ct.greedy(B, ct.Multinomial(rate), n_jobs=N_JOBS), repeats=1)
+            own_seconds = seconds(lambda B=B, rate=rate: ct.greedy(B, ct.Multinomial(rate), n_jobs=N_JOBS), repeats=1)
             # the bound was set for columns that differ in their rates
             bound = 5 if rate is rates else math.inf
-            line(f"rate1, 1,740 x 156 binary {kind}, {what} / fastcluster 10,000 x 20", ours / peer, bound)
+            line(f"rate1, 1,740 x 156 binary {kind}, {what} / fastcluster 10,000 x 20", own_seconds / peer, bound)
     line("rate1, 10,000 x 20: peak memory beyond the input, MB", peak_memory(), 300)
 
 

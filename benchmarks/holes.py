@@ -44,10 +44,10 @@ def main():
     warnings.simplefilter("ignore", ct.errors.InputWarning)
     print(f"| removed | {' | '.join(METHODS)} | {METHODS[0]}, is ahead |\n|---|{'---|' * (len(METHODS) + 1)}")
     for share in SHARES:
-        found = np.array([indices(share, seed) for seed in range(n_draws)])
-        errors = found.std(axis=0, ddof=1) / np.sqrt(n_draws)
-        cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(found.mean(axis=0), errors, strict=True)]
-        ahead = int(np.sum(found[:, 0] > found[:, 2]))
+        scores = np.array([indices(share, seed) for seed in range(n_draws)])
+        errors = scores.std(axis=0, ddof=1) / np.sqrt(n_draws)
+        cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(scores.mean(axis=0), errors, strict=True)]
+        ahead = int(np.sum(scores[:, 0] > scores[:, 2]))
         print(f"| {100 * share:.0f} % | {' | '.join(cells)} | {ahead} of {n_draws} times |", flush=True)
 
 

@@ -71,7 +71,7 @@ KINDS = {
 }
 
 
-def measured(outliers, distance, seed):
+def measure(outliers, distance, seed):
     """Return the figures for one table."""
     rng = np.random.default_rng(seed)
     X, classes = clusters(rng, 4 + seed % 3)
@@ -93,9 +93,9 @@ def main():
     print(f"|{'---|' * 7}")
     for kind, outliers in KINDS.items():
         for distance in DISTANCES:
-            found = np.array([measured(outliers, distance, seed) for seed in range(n_tables)])
-            index, count = found[:, :2].mean(axis=0)
-            out, other, named, total = found[:, 2:].sum(axis=0).astype(int).tolist()
+            results = np.array([measure(outliers, distance, seed) for seed in range(n_tables)])
+            index, count = results[:, :2].mean(axis=0)
+            out, other, named, total = results[:, 2:].sum(axis=0).astype(int).tolist()
             print(
                 f"| {kind} | {distance:g} | {index:.2f} | {count:.1f} | {out} of {total} | {other} | {named} |",
                 flush=True,

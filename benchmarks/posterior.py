@@ -67,7 +67,9 @@ def binary_features():
     """Return a column a feature: 1 for the value that most of the languages have, 0 for any other, NaN where it is not known."""
     states = ct.datasets.select_indo_european(ct.datasets.load_wals()).states
     known = ~np.isnan(states)
-    commonest = [np.bincount(column[seen].astype(int)).argmax() for column, seen in zip(states.T, known.T, strict=True)]
+    commonest = [
+        np.bincount(column[observed].astype(int)).argmax() for column, observed in zip(states.T, known.T, strict=True)
+    ]
     return np.where(known, (states == commonest).astype(float), np.nan)
 
 
@@ -84,8 +86,8 @@ def where_time_goes(X, sample):
     each = sum(shares[kind] * cost[kind] for kind in shares)
     print("\n| move | share of the moves | accepted | microseconds | share of the time |\n|---|---|---|---|---|")
     for kind, share in shares.items():
-        spent = f"{1e6 * cost[kind]:.0f} | {share * cost[kind] / each:.0%}"
-        print(f"| {kind} | {share:.0%} | {sample.acceptance[kind]:.0%} | {spent} |", flush=True)
+        text = f"{1e6 * cost[kind]:.0f} | {share * cost[kind] / each:.0%}"
+        print(f"| {kind} | {share:.0%} | {sample.acceptance[kind]:.0%} | {text} |", flush=True)
 
 
 def refinement(quick):
@@ -96,9 +98,9 @@ def refinement(quick):
         rows = ct.datasets.sample_balanced_rows(mnist.digits, 20, random_state=seed)
         X = ct.datasets.principal_components(mnist.pixels[rows], 20, unit_variance=True)
         process = ct.CoalescentClustering(real_process="brownian", standardize=False).fit(X).process_
-        found = ct.greedy(X, process, rule="rate1")
-        refined = ct.refine(found.tree, X, process)
-        before.append(scores(found, mnist.digits[rows]))
+        result = ct.greedy(X, process, rule="rate1")
+        refined = ct.refine(result.tree, X, process)
+        before.append(scores(result, mnist.digits[rows]))
         after.append(scores(refined, mnist.digits[rows]))
     print(f"{len(before)} draws\n\n| | rate1 | refined | difference |\n|---|---|---|---|")
     for name in before[0]:
@@ -108,12 +110,12 @@ def refinement(quick):
         print(f"| {name} | {one.mean():.4g} | {other.mean():.4g} | {gain.mean():+.4f} ± {error:.4f} |")
 
 
-def scores(found, digits):
+def scores(result, digits):
     return {
-        "subtree score": metrics.subtree_score(found.tree, digits),
-        "leave-one-out accuracy": metrics.leave_one_out_accuracy(found.tree, digits),
-        "purity": metrics.dendrogram_purity(found.tree, digits),
-        "log joint": found.log_joint,
+        "subtree score": metrics.subtree_score(result.tree, digits),
+        "leave-one-out accuracy": metrics.leave_one_out_accuracy(result.tree, digits),
+        "purity": metrics.dendrogram_purity(result.tree, digits),
+        "log joint": result.log_joint,
     }
 
 

@@ -109,7 +109,7 @@ def content(path):
     return data.decode()
 
 
-def rows_of(text, separator=None):
+def split_rows(text, separator=None):
     """Return the cells of a text, a list for each line."""
     return [[cell.strip() for cell in line.split(separator)] for line in text.splitlines() if line.strip()]
 
@@ -117,12 +117,12 @@ def rows_of(text, separator=None):
 def labelled_table(name):
     """Return a table as a frame, and the classes of its rows."""
     if name in IN_SCIKIT_LEARN:
-        found = IN_SCIKIT_LEARN[name]()
-        return pd.DataFrame(found.data.astype(float)), found.target
+        dataset = IN_SCIKIT_LEARN[name]()
+        return pd.DataFrame(dataset.data.astype(float)), dataset.target
     if name in REAL:
-        cells = np.array(rows_of(content(f"tables/{name}.data")), dtype=float)
-        return pd.DataFrame(cells), np.array(rows_of(content(f"tables/{name}.labels")))[:, 0]
-    header, *rows = rows_of(content(f"tables/{name}.data"), ",")
+        cells = np.array(split_rows(content(f"tables/{name}.data")), dtype=float)
+        return pd.DataFrame(cells), np.array(split_rows(content(f"tables/{name}.labels")))[:, 0]
+    header, *rows = split_rows(content(f"tables/{name}.data"), ",")
     frame = pd.DataFrame(rows, columns=header).replace(["?", "N/A", "NA", ""], None)
     classes = pd.factorize(frame.pop(header[0]))[0]
     for column in frame:
@@ -160,7 +160,7 @@ def names_in(text, known):
 
 def density_table(name):
     """Return one of the tables of Neal's diffusion trees as a frame: two real columns, or ten binary ones."""
-    cells = np.array(rows_of(content(f"density/{name}")), dtype=float)
+    cells = np.array(split_rows(content(f"density/{name}")), dtype=float)
     if name == "rdata":
         return pd.DataFrame(cells[:, :2])  # the third column is the component that made the row
     return pd.DataFrame(cells.astype(int)).astype("category")

@@ -86,12 +86,12 @@ def main():
                 continue
             process = ct.Brownian(X.var(axis=0), 0.1)
             exact = ct.greedy(X, process, search="exact", n_jobs=2)
-            found = ct.greedy(X, process, search="neighbors", n_jobs=2)
-            lost = (exact.log_joint - found.log_joint) / abs(exact.log_joint)
-            differences = scores(found.tree, labels) - scores(exact.tree, labels)
-            recall = "-" if found.neighbor_recall is None else f"{found.neighbor_recall:.3f}"
+            result = ct.greedy(X, process, search="neighbors", n_jobs=2)
+            loss = (exact.log_joint - result.log_joint) / abs(exact.log_joint)
+            differences = scores(result.tree, labels) - scores(exact.tree, labels)
+            recall = "-" if result.neighbor_recall is None else f"{result.neighbor_recall:.3f}"
             print(
-                f"| {make.__name__.replace('_', ' ')} | {n_columns} | {lost:.1e} | {recall} | "
+                f"| {make.__name__.replace('_', ' ')} | {n_columns} | {loss:.1e} | {recall} | "
                 + " | ".join(f"{difference:+.4f}" for difference in differences)
                 + " |",
                 flush=True,

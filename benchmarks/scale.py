@@ -43,19 +43,21 @@ def categories(n, n_columns):
     rng = np.random.default_rng(0)
     states = 2 + np.arange(n_columns) % 7
     prototypes = rng.integers(states, size=(100, n_columns))
-    own = prototypes[rng.integers(100, size=n)]
-    return np.where(rng.random((n, n_columns)) < 0.75, own, rng.integers(states, size=(n, n_columns))).astype(float)
+    prototype_of_row = prototypes[rng.integers(100, size=n)]
+    return np.where(
+        rng.random((n, n_columns)) < 0.75, prototype_of_row, rng.integers(states, size=(n, n_columns))
+    ).astype(float)
 
 
-def ours(search, table=points):
+def coaltree_method(search, table=points):
     """Return the work of greedy inference with fixed parameters."""
     import coaltree as ct
 
     def work(X):
         real = ct.Brownian(np.full(X.shape[1], 10.0), 0.03)
         process = real if table is points else ct.Multinomial(rate=0.5)
-        found = ct.greedy(X, process, search=search, n_jobs=N_JOBS)
-        return {"log_joint": found.log_joint, "held": found.neighbor_recall}
+        result = ct.greedy(X, process, search=search, n_jobs=N_JOBS)
+        return {"log_joint": result.log_joint, "held": result.neighbor_recall}
 
     work(table(4_000 if search == "exact" else 25_000, N_COLUMNS))  # what is imported late is there then
     return work
@@ -93,8 +95,8 @@ def hdbscan():
 
 
 METHODS = {
-    "coaltree, exact": lambda: ours("exact"),
-    "coaltree, neighbors": lambda: ours("neighbors"),
+    "coaltree, exact": lambda: coaltree_method("exact"),
+    "coaltree, neighbors": lambda: coaltree_method("neighbors"),
     "fastcluster, average": average_linkage,
     "fastcluster, Ward (vectors)": vector_ward,
     "scikit-learn, Ward": agglomerative,
@@ -102,7 +104,7 @@ METHODS = {
     "scikit-learn, HDBSCAN": hdbscan,
 }
 CATEGORICAL = "coaltree, neighbors, categories"
-WORKS = METHODS | {CATEGORICAL: lambda: ours("neighbors", categories)}
+WORKS = METHODS | {CATEGORICAL: lambda: coaltree_method("neighbors", categories)}
 RATIOS = (  # what is measured, against what, both with rows and columns, and the most that the ratio may be
     ("coaltree, exact", (10_000, 20), "fastcluster, average", (10_000, 20), 1 / 3),
     ("coaltree, exact", (20_000, 10), "genieclust", (20_000, 10), 1.2),
@@ -120,14 +122,14 @@ def measure(name, n, n_columns, repeats):
     took = []
     for _ in range(repeats):
         start = time.perf_counter()
-        said = work(X)
+        output = work(X)
         took.append(time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    facts = said if isinstance(said, dict) else {}
+    facts = output if isinstance(output, dict) else {}
     print(json.dumps({"seconds": min(took), "bytes": 1024 * (peak - before), **facts}))
 
 
-def measured(name, n, n_columns=N_COLUMNS, repeats=1):
+def measure_in_process(name, n, n_columns=N_COLUMNS, repeats=1):
     """Return the measurements of a process of its own; None if it failed."""
     command = [sys.executable, __file__, "--measure", name, str(n), str(n_columns), str(repeats)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -137,10 +139,10 @@ def measured(name, n, n_columns=N_COLUMNS, repeats=1):
 def print_ratios():
     """Print the ratios that we hold ourselves to."""
     for one, shape, other, other_shape, bound in RATIOS:
-        pair = [measured(one, *shape, REPEATS), measured(other, *other_shape, REPEATS)]
+        pair = [measure_in_process(one, *shape, REPEATS), measure_in_process(other, *other_shape, REPEATS)]
         words = f"{one}, {shape[0]:,} x {shape[1]} / {other}, {other_shape[0]:,} x {other_shape[1]}"
         if all(pair):
-            seconds = [found["seconds"] for found in pair]
+            seconds = [measurement["seconds"] for measurement in pair]
             print(
                 f"{words}: {seconds[0]:.2f} s / {seconds[1]:.2f} s = {seconds[0] / seconds[1]:.2f} (at most {bound:.2f})"
             )
@@ -150,11 +152,14 @@ def print_ratios():
 
 def as_markdown(results):
     """Return the times and memory as a table for the README."""
-    sizes = sorted({n for found in results.values() for n, _ in found})
+    sizes = sorted({n for measurements in results.values() for n, _ in measurements})
     lines = ["| rows | " + " | ".join(results) + " |", "|---" * (len(results) + 1) + "|"]
     for n in sizes:
-        cells = [dict(found).get(n) for found in results.values()]
-        texts = ["" if own is None else f"{own['seconds']:.3g} s, {own['bytes'] / 1e6:.0f} MB" for own in cells]
+        cells = [dict(measurements).get(n) for measurements in results.values()]
+        texts = [
+            "" if measurement is None else f"{measurement['seconds']:.3g} s, {measurement['bytes'] / 1e6:.0f} MB"
+            for measurement in cells
+        ]
         lines.append(f"| {n:,} | " + " | ".join(texts) + " |")
     return "\n".join(lines)
 
@@ -171,18 +176,24 @@ def draw(results, path):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for name, found in results.items():
-        sizes = [n for n, _ in found]
-        seconds = [own["seconds"] for _, own in found]
+    for name, measurements in results.items():
+        sizes = [n for n, _ in measurements]
+        seconds = [measurement["seconds"] for _, measurement in measurements]
         style = {"linewidth": 2.5} if name.startswith("coaltree") else {"linewidth": 1.2, "linestyle": "--"}
         label = f"{name} ($n^{{{exponent(sizes, seconds):.2f}}}$)" if len(sizes) > 1 else name
         axes[0].loglog(sizes, seconds, marker="o", markersize=3, label=label, **style)
-        axes[1].loglog(sizes, [max(own["bytes"], 1e6) / 1e9 for _, own in found], marker="o", markersize=3, **style)
+        axes[1].loglog(
+            sizes,
+            [max(measurement["bytes"], 1e6) / 1e9 for _, measurement in measurements],
+            marker="o",
+            markersize=3,
+            **style,
+        )
     axes[0].set(xlabel="rows", ylabel="seconds", title="Time")
     axes[1].set(xlabel="rows", ylabel="gigabytes", title="Memory beyond the table")
     axes[0].legend(fontsize=7)
-    for own in axes:
-        own.grid(alpha=0.3)
+    for axis in axes:
+        axis.grid(alpha=0.3)
     figure.savefig(path, dpi=150)
 
 
@@ -209,17 +220,19 @@ def main():
             grows = 4.0 if "neighbors" not in name and "genie" not in name else 1.5
             if last[name] * grows > LONGEST or (name in HOLDS_DISTANCES and n > ALL_DISTANCES):
                 continue
-            found = measured(name, n)
-            last[name] = found["seconds"] if found else math.inf
-            if found:
-                results[name].append((n, found))
-                line.append(f"{name} {found['seconds']:.2f} s, {found['bytes'] / 1e6:.0f} MB")
+            results_of_method = measure_in_process(name, n)
+            last[name] = results_of_method["seconds"] if results_of_method else math.inf
+            if results_of_method:
+                results[name].append((n, results_of_method))
+                line.append(f"{name} {results_of_method['seconds']:.2f} s, {results_of_method['bytes'] / 1e6:.0f} MB")
         print(f"{n:>9,} rows: " + "; ".join(line), flush=True)
     print()
-    for name, found in results.items():
-        if len(found) > 1:
-            slope = exponent([n for n, _ in found], [own["seconds"] for _, own in found])
-            print(f"{name}: time grows as n^{slope:.2f} up to {found[-1][0]:,} rows")
+    for name, results_of_method in results.items():
+        if len(results_of_method) > 1:
+            slope = exponent(
+                [n for n, _ in results_of_method], [measurement["seconds"] for _, measurement in results_of_method]
+            )
+            print(f"{name}: time grows as n^{slope:.2f} up to {results_of_method[-1][0]:,} rows")
     print("\n" + as_markdown(results) + "\n")
     if not options.quick:
         print_ratios()

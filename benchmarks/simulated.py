@@ -22,7 +22,7 @@ import coaltree as ct
 NOISES = (0.03, 0.1, 0.3, 1.0)
 
 
-def drawn(kind, n_real, seed):
+def draw_table(kind, n_real, seed):
     """Return a table of the model, and the generator, which goes on."""
     rng = np.random.default_rng(seed)
     tree, noise = ct.simulate_tree(300, rng), NOISES[seed % len(NOISES)]
@@ -34,7 +34,7 @@ def drawn(kind, n_real, seed):
 
 def coverage(kind, n_real, seed):
     """Return the share of hidden cells inside their 90 % intervals."""
-    X, rng = drawn(kind, n_real, seed)
+    X, rng = draw_table(kind, n_real, seed)
     hidden = rng.random(X.shape) < 0.1
     table = np.where(hidden, np.nan, X)
     cells = ct.CoalescentImputer(real_process=kind).fit(table).predictive(table)
@@ -63,9 +63,9 @@ def main():
         print(f"| {kind} | {n_real} | {len(inside)} | {100 * inside.mean():.1f} ± {100 * error:.1f} % |", flush=True)
     print("\n| rate | tables | on the true tree |\n|---|---|---|")
     for rate in (0.2, 1.0, 3.0):
-        found = np.array([rates(rate, seed) for seed in range(2 if options.quick else 5)])
-        error = found.std(ddof=1) / np.sqrt(len(found))
-        print(f"| {rate} | {len(found)} | {found.mean():.2f} ± {error:.2f} |", flush=True)
+        results = np.array([rates(rate, seed) for seed in range(2 if options.quick else 5)])
+        error = results.std(ddof=1) / np.sqrt(len(results))
+        print(f"| {rate} | {len(results)} | {results.mean():.2f} ± {error:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

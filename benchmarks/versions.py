@@ -44,8 +44,10 @@ def holes(X):
 def states(n, n_columns):
     rng = np.random.default_rng(0)
     counts = 2 + np.arange(n_columns) % 7
-    own = rng.integers(counts, size=(100, n_columns))[rng.integers(100, size=n)]
-    return np.where(rng.random((n, n_columns)) < 0.75, own, rng.integers(counts, size=(n, n_columns))).astype(float)
+    prototypes = rng.integers(counts, size=(100, n_columns))[rng.integers(100, size=n)]
+    return np.where(rng.random((n, n_columns)) < 0.75, prototypes, rng.integers(counts, size=(n, n_columns))).astype(
+        float
+    )
 
 
 def holes_and_states(n, n_columns):
@@ -56,7 +58,7 @@ def rates(n_columns):
     return np.random.default_rng(0).gamma(2.0, 0.5, n_columns)
 
 
-def both(ct):
+def run_both(ct):
     return ct.Mixed((ct.OrnsteinUhlenbeck(0.5, noise=0.3), range(10)), (ct.Multinomial(np.ones(10)), range(10, 20)))
 
 
@@ -83,7 +85,7 @@ GREEDY = {
     "neighbors, 10 % missing 10,000 x 20": (lambda: holes(cloud(10_000, 20)), brownian),
     "exact, states 1,740 x 156, one rate": (lambda: states(1_740, 156), lambda ct: ct.Multinomial(1.0)),
     "exact, states 1,740 x 156, a rate a column": (lambda: states(1_740, 156), lambda ct: ct.Multinomial(rates(156))),
-    "exact, mixed with holes 2,000 x 20": (lambda: holes_and_states(2_000, 20), both),
+    "exact, mixed with holes 2,000 x 20": (lambda: holes_and_states(2_000, 20), run_both),
     "neighbors, clustered 100,000 x 10": (lambda: clustered(100_000, 10), brownian),
     "neighbors, states 100,000 x 30": (lambda: states(100_000, 30), lambda ct: ct.Multinomial(0.5)),
     "neighbors, clustered 1,000,000 x 10": (lambda: clustered(1_000_000, 10), brownian),
@@ -106,16 +108,16 @@ def work(case):
     X, process = table(), process(ct)
 
     def greedy(rows=None):
-        found = ct.greedy(X[:rows], process, search=kind, n_jobs=1)
-        return found.tree.children, found.tree.heights, found.log_joint
+        result = ct.greedy(X[:rows], process, search=kind, n_jobs=1)
+        return result.tree.children, result.tree.heights, result.log_joint
 
     def sample(size=1):
         if kind == "MCMC":
-            found = ct.mcmc(X, process, 100 * size, 2, random_state=0, n_jobs=1)
+            result = ct.mcmc(X, process, 100 * size, 2, random_state=0, n_jobs=1)
         else:
-            found = ct.smc(X, process, kind.removeprefix("SMC "), 20 * size, random_state=0, n_jobs=1)
-        tree = found.trees[-1]
-        return tree.children, tree.heights, found.trees[0].heights.sum()
+            result = ct.smc(X, process, kind.removeprefix("SMC "), 20 * size, random_state=0, n_jobs=1)
+        tree = result.trees[-1]
+        return tree.children, tree.heights, result.trees[0].heights.sum()
 
     if case in GREEDY:
         greedy(25_000 if len(X) >= 100_000 else 100)
@@ -154,18 +156,18 @@ def measure(case):
     run = peer(case) if case in PEERS else work(case)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
-    found = run()
+    result = run()
     seconds = time.process_time() - start
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     facts = {"seconds": seconds, "memory": memory}
     if case not in PEERS:
-        children, heights, log_joint = found
+        children, heights, log_joint = result
         digest = hashlib.sha256(np.ascontiguousarray(children, dtype=np.int64).tobytes()).hexdigest()
         facts |= {"children": digest, "heights": float(np.sum(heights)), "log_joint": float(log_joint)}
     print(json.dumps(facts))
 
 
-def facts_of(case, folder):
+def run_case(case, folder):
     environment = os.environ | {"PYTHONPATH": str(folder), "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--measure", case]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd="/")
@@ -186,7 +188,7 @@ def main():
     for case in arguments.cases:
         folders = [HERE] if case in PEERS or arguments.other is None else [arguments.other.resolve(), HERE]
         repeats = 1 if "1,000,000" in case or "100,000" in case else arguments.repeats
-        runs = [[facts_of(case, folder) for folder in folders] for _ in range(repeats)]
+        runs = [[run_case(case, folder) for folder in folders] for _ in range(repeats)]
         seconds = [min(run[k]["seconds"] for run in runs) for k in range(len(folders))]
         memory = ", ".join(f"{run['memory']:.0f}" for run in runs[0])
         if len(folders) == 1:

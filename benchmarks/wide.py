@@ -35,8 +35,8 @@ def real(n, n_columns):
 def categorical(n, n_columns):
     """Return clustered rows of three categories: half of the cells are those of the row's cluster."""
     rng = np.random.default_rng(0)
-    own = rng.integers(0, 3, size=(GROUPS, n_columns))[rng.integers(GROUPS, size=n)]
-    codes = np.where(rng.random((n, n_columns)) < 0.5, own, rng.integers(0, 3, size=(n, n_columns)))
+    prototypes = rng.integers(0, 3, size=(GROUPS, n_columns))[rng.integers(GROUPS, size=n)]
+    codes = np.where(rng.random((n, n_columns)) < 0.5, prototypes, rng.integers(0, 3, size=(n, n_columns)))
     return np.array(list("uvw"))[codes]
 
 
@@ -102,34 +102,34 @@ def main():
     parser.add_argument("--quick", action="store_true", help="a hundredth of the rows")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/messy_table.md")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    share = 0.01 if given.quick else 1.0
-    if given.measure:
-        measure(*given.measure, share)
+    options = parser.parse_args()
+    share = 0.01 if options.quick else 1.0
+    if options.measure:
+        measure(*options.measure, share)
         return
     print(f"{'table':<32}{'method':>8}{'wall s':>9}{'CPU s':>9}{'peak MB':>9}{'target s':>10}")
     rows = []
-    for name in given.tables or TABLES:
+    for name in options.tables or TABLES:
         target = TABLES[name][-1]
         for method in ("ours", "Ward") if TABLES[name][3] else ("ours",):
-            command = [sys.executable, __file__, "--measure", name, method, *(["--quick"] if given.quick else [])]
+            command = [sys.executable, __file__, "--measure", name, method, *(["--quick"] if options.quick else [])]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             wall, cpu, peak = json.loads(done.stdout)
-            shown = "" if target is None or method != "ours" else target
-            print(f"{name:<32}{method:>8}{wall:>9.1f}{cpu:>9.1f}{peak:>9.0f}{shown:>10}", flush=True)
+            target_text = "" if target is None or method != "ours" else target
+            print(f"{name:<32}{method:>8}{wall:>9.1f}{cpu:>9.1f}{peak:>9.0f}{target_text:>10}", flush=True)
             rows.append((name, method, cpu, peak))
-    if given.write:
+    if options.write:
         write_page(rows)
 
 
 def write_page(rows):
     """Put a table of processor time and memory into the documentation, Ward's beside ours."""
-    found = {}
+    results = {}
     for name, method, cpu, peak in rows:
-        found.setdefault(name, {})[method] = f"{cpu:.1f} s", f"{peak:,.0f} MB"
+        results.setdefault(name, {})[method] = f"{cpu:.1f} s", f"{peak:,.0f} MB"
     lines = ["| table | time | memory | Ward's time | Ward's memory |", "|---|---|---|---|---|"]
-    for name, own in found.items():
-        lines.append(f"| {name} | {' | '.join((*own['ours'], *own.get('Ward', ('', ''))))} |")
+    for name, cells in results.items():
+        lines.append(f"| {name} | {' | '.join((*cells['ours'], *cells.get('Ward', ('', ''))))} |")
     text = PAGE.read_text()
     begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     PAGE.write_text(f"{text[:begin]}\n\n" + "\n".join(lines) + f"\n\n{text[end:]}")

@@ -56,10 +56,10 @@ def fit(X, process):
 
 def fitted_process(X, process):
     """Return a process with parameters that were fitted to greedy trees, in rounds."""
-    found = fit(X, process).process_
+    fitted = fit(X, process).process_
     for _ in range(ROUNDS):
-        found = ct.calibrate(found, ct.greedy(X, found, n_jobs=N_JOBS).tree, X, hold_noise=True)
-    return found
+        fitted = ct.calibrate(fitted, ct.greedy(X, fitted, n_jobs=N_JOBS).tree, X, hold_noise=True)
+    return fitted
 
 
 def log_evidence(X, process):
@@ -118,12 +118,12 @@ def clusters():
                 f"| {name} | - | " + " | ".join(f"{m.n_clusters_}" for m in models) + " | - | - | - | - |", flush=True
             )
             continue
-        found = [f"{m.n_clusters_}, {adjusted_rand_score(classes, m.labels_):.2f}" for m in models]
+        scores = [f"{m.n_clusters_}, {adjusted_rand_score(classes, m.labels_):.2f}" for m in models]
         trees = [m.tree_ for m in models] + [
             ct.Tree.from_linkage(linkage(scale(X), how)) for how in ("average", "ward")
         ]
         purities = [f"{ct.metrics.dendrogram_purity(tree, classes):.3f}" for tree in trees]
-        print(f"| {name} | {len(set(classes))} | " + " | ".join(found + purities) + " |", flush=True)
+        print(f"| {name} | {len(set(classes))} | " + " | ".join(scores + purities) + " |", flush=True)
 
 
 def seconds(work):
@@ -138,9 +138,9 @@ def seconds(work):
 
 def times():
     """Print how much longer Ornstein-Uhlenbeck takes."""
-    drawn = ct.Brownian().simulate(ct.simulate_tree(2000, random_state=0), random_state=1, n_columns=10)
+    simulated = ct.Brownian().simulate(ct.simulate_tree(2000, random_state=0), random_state=1, n_columns=10)
     for kind, X in (
-        ("from the model", scale(drawn)),
+        ("from the model", scale(simulated)),
         ("without structure", np.random.default_rng(0).normal(size=(2000, 10))),
     ):
         for process in (ct.OrnsteinUhlenbeck(), ct.Brownian()):

@@ -38,10 +38,10 @@ def _run_all(options: argparse.Namespace) -> int:
     folder = options.output or (PARTIAL_RESULTS if partial else RESULTS)
     for name in EXPERIMENTS:
         if name in options.names or "all" in options.names:
-            begun = time.monotonic()
+            start = time.monotonic()
             setting = Setting(options.quick, options.jobs, options.repeats)
             files = run(name, folder, options.output or PARTIAL_RESULTS, setting, redraw=options.redraw)
-            print(f"{name}: {time.monotonic() - begun:.0f} s, {', '.join(map(str, files))}")
+            print(f"{name}: {time.monotonic() - start:.0f} s, {', '.join(map(str, files))}")
             if setting.interrupted.is_set():
                 return INTERRUPTED
     if "page" in options.names:

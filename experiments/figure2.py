@@ -66,11 +66,11 @@ def find_case(panel: str, value: Any) -> Case:
 
 def cases() -> dict[Case, list[str]]:
     """Return every case once, with the panels that it is in."""
-    found: dict[Case, list[str]] = {}
+    labels: dict[Case, list[str]] = {}
     for panel, values in PANELS.items():
         for value in values:
-            found.setdefault(find_case(panel, value), []).append(panel)
-    return found
+            labels.setdefault(find_case(panel, value), []).append(panel)
+    return labels
 
 
 def run(setting: Setting) -> ResultTables:
@@ -131,15 +131,15 @@ def draw(tables: Tables) -> Figures:
     rows = [dict(row) for row in tables["figure2"]]
     with new_figure(1, 4, (11, 3.6), sharey=True) as (figure, axes):
         for axis, (panel, values) in zip(axes, PANELS.items(), strict=True):
-            found: dict[str, list[tuple[float, Estimate]]] = {}
+            estimates: dict[str, list[tuple[float, Estimate]]] = {}
             for value in values:
-                own = in_case(rows, find_case(panel, value))
-                for (method,), numbers in group_numbers(own, ["method"], "log_predictive").items():
-                    found.setdefault(method, []).append((value, Estimate.from_values(numbers)))
-            for number, (method, points) in enumerate(found.items()):
-                nudge = 1 + 0.02 * (number - 2)
+                rows_of_case = in_case(rows, find_case(panel, value))
+                for (method,), numbers in group_numbers(rows_of_case, ["method"], "log_predictive").items():
+                    estimates.setdefault(method, []).append((value, Estimate.from_values(numbers)))
+            for number, (method, points) in enumerate(estimates.items()):
+                shift = 1 + 0.02 * (number - 2)
                 axis.errorbar(
-                    [value * nudge for value, _ in points],
+                    [value * shift for value, _ in points],
                     [estimate.mean for _, estimate in points],
                     yerr=[estimate.error for _, estimate in points],
                     label=method,
@@ -156,6 +156,6 @@ def draw(tables: Tables) -> Figures:
             axis.grid(axis="y", alpha=0.3)
         axes[0].set_ylabel("log predictive density of a hidden entry")
         title_panels(axes, list(TITLES.values()))
-        handles, names = max((axis.get_legend_handles_labels() for axis in axes), key=lambda found: len(found[1]))
+        handles, names = max((axis.get_legend_handles_labels() for axis in axes), key=lambda legend: len(legend[1]))
         figure.legend(handles, names, loc="outside lower center", ncols=6)
     return {"figure2": figure}

@@ -15,7 +15,12 @@ def merge_rows(tree: ct.Tree, **columns: ArrayLike) -> list[dict[str, object]]:
     others = {name: np.asarray(values).tolist() for name, values in columns.items()}
     return [
         # Heights in full: merges that are equal but for the seventh digit keep their order.
-        {"left": left, "right": right, "height": repr(float(height)), **{name: own[k] for name, own in others.items()}}
+        {
+            "left": left,
+            "right": right,
+            "height": repr(float(height)),
+            **{name: cells[k] for name, cells in others.items()},
+        }
         for k, ((left, right), height) in enumerate(zip(tree.children.tolist(), tree.merge_heights, strict=True))
     ]
 

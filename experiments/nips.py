@@ -48,13 +48,13 @@ Words: TypeAlias = Callable[[BoolArray], NDArray[np.str_]]  # of some documents
 def run(setting: Setting) -> ResultTables:
     """Grow both trees, and cut them where the model prefers two trees to one."""
     abstracts, papers = datasets.load_nips(LEAST_DOCUMENTS), datasets.load_nips(1, text="papers")
-    chosen = np.arange(0, len(papers.names), 20 if setting.quick else 1)
+    documents = np.arange(0, len(papers.names), 20 if setting.quick else 1)
     common = papers.occurs.sum(axis=0) >= LEAST_DOCUMENTS
     occurs = {
-        "abstracts": abstracts.occurs[chosen],
-        "papers": papers.occurs[np.ix_(chosen, np.flatnonzero(common))],
+        "abstracts": abstracts.occurs[documents],
+        "papers": papers.occurs[np.ix_(documents, np.flatnonzero(common))],
     }
-    authors = [papers.authors[i] for i in chosen]
+    authors = [papers.authors[i] for i in documents]
 
     def grow_abstracts(X: NDArray[np.float64]) -> ct.GreedyResult:
         return run_in_rounds(X, ct.Multinomial(np.ones(X.shape[1])), ROUNDS, jobs=setting.jobs)
@@ -63,35 +63,35 @@ def run(setting: Setting) -> ResultTables:
         return ct.greedy(X, ct.Multinomial(RATE, noise=noise), n_jobs=setting.jobs)
 
     def row_of_noise(text: str, X: NDArray[np.float64], noise: float) -> Row:
-        found = grow_papers(X, noise)
-        sizes = np.bincount(cut_by_ratio(found.tree, found.log_ratios)).tolist()
-        away = [row[f"{text}_away"] for row in _nearest_clades({text: found.tree}, authors)]
+        result = grow_papers(X, noise)
+        sizes = np.bincount(cut_by_ratio(result.tree, result.log_ratios)).tolist()
+        away = [row[f"{text}_away"] for row in _nearest_clades({text: result.tree}, authors)]
         return {"text": text, "noise": noise, "sizes": " ".join(map(str, sizes)), "away": sum(away)}
 
-    names = papers.names[chosen]
+    names = papers.names[documents]
     tables: dict[str, Sequence[Row]] = {}
     trees, times = {}, []
     for text, grow in (("abstracts", grow_abstracts), ("papers", grow_papers)):
         X = occurs[text]
         grow(X[:4])  # compiles, if need be, before the clock starts
         wall, processor = time.perf_counter(), time.process_time()
-        found = grow(X)
-        labels = cut_by_ratio(found.tree, found.log_ratios)
+        result = grow(X)
+        labels = cut_by_ratio(result.tree, result.log_ratios)
         took = {"wall_seconds": time.perf_counter() - wall, "processor_seconds": time.process_time() - processor}
         times.append({"text": text, "documents": len(X), "words": X.shape[1], "threads": setting.jobs, **took})
-        clades = _tops(found.tree, labels)
+        clades = _top_of_clades(result.tree, labels)
         if text == "abstracts":
             words = _words_above(X, abstracts.words)
         else:
-            words = _words_by_information(papers.occurs[chosen], papers.words)
-            clades = list(_with_halves(found.tree, clades))
-        trees[text] = found.tree
-        tables[f"nips_{text}_tree"] = merge_rows(found.tree, log_ratio=found.log_ratios)
+            words = _words_by_information(papers.occurs[documents], papers.words)
+            clades = list(_with_halves(result.tree, clades))
+        trees[text] = result.tree
+        tables[f"nips_{text}_tree"] = merge_rows(result.tree, log_ratio=result.log_ratios)
         tables[f"nips_{text}_documents"] = [
             {"document": name, "cluster": int(label)} for name, label in zip(names, labels, strict=True)
         ]
         tables[f"nips_{text}_clusters"] = [
-            {"cluster": cluster, "depth": depth, **_clade(found, node, words, authors)}
+            {"cluster": cluster, "depth": depth, **_clade(result, node, words, authors)}
             for cluster, depth, node in clades
         ]
     return {
@@ -106,7 +106,7 @@ def run(setting: Setting) -> ResultTables:
 # -- clades ------------------------------------------------------------------------------------------------------------
 
 
-def _tops(tree: ct.Tree, labels: NDArray[np.intp]) -> list[tuple[int, int, int]]:
+def _top_of_clades(tree: ct.Tree, labels: NDArray[np.intp]) -> list[tuple[int, int, int]]:
     """Return number, depth and top node of each cluster."""
     return [(cluster, 0, _top_node(tree, np.flatnonzero(labels == cluster))) for cluster in range(labels.max() + 1)]
 
@@ -127,16 +127,16 @@ def _leaves_below(tree: ct.Tree, node: int) -> BoolArray:
     return inside
 
 
-def _clade(found: ct.GreedyResult, node: int, words: Words, authors: list[tuple[str, ...]]) -> dict[str, object]:
-    tree = found.tree
+def _clade(result: ct.GreedyResult, node: int, words: Words, authors: list[tuple[str, ...]]) -> dict[str, object]:
+    tree = result.tree
     inside = _leaves_below(tree, node)
-    counted = Counter(author for i in np.flatnonzero(inside) for author in authors[i])
+    counts = Counter(author for i in np.flatnonzero(inside) for author in authors[i])
     return {
         "documents": int(inside.sum()),
-        "log_ratio": float(found.log_ratios[node - tree.n_leaves]) if node >= tree.n_leaves else np.nan,
+        "log_ratio": float(result.log_ratios[node - tree.n_leaves]) if node >= tree.n_leaves else np.nan,
         "time": -float(tree.heights[node]),
         "words": " ".join(words(inside)),
-        "authors": " ".join(f"{_surname(name)} ({k})" for name, k in counted.most_common(TOP_AUTHORS)),
+        "authors": " ".join(f"{_surname(name)} ({k})" for name, k in counts.most_common(TOP_AUTHORS)),
     }
 
 
@@ -192,12 +192,12 @@ def _surname(author: str) -> str:
 
 def _nearest_clades(trees: dict[str, ct.Tree], authors: list[tuple[str, ...]]) -> list[dict[str, Any]]:
     """Find, for each cluster of the paper's, the clade of each tree whose top authors are most nearly the same."""
-    totals = Counter(author for own in authors for author in own)
+    totals = Counter(author for names_of_paper in authors for author in names_of_paper)
     names = {author: k for k, author in enumerate(totals)}
-    wrote = np.zeros((len(authors), len(names)), dtype=np.intp)
-    for i, own in enumerate(authors):
-        wrote[i, [names[author] for author in own]] = 1
-    ours = {text: count_below(tree, wrote) for text, tree in trees.items()}
+    authorship = np.zeros((len(authors), len(names)), dtype=np.intp)
+    for i, names_of_paper in enumerate(authors):
+        authorship[i, [names[author] for author in names_of_paper]] = 1
+    ours = {text: count_below(tree, authorship) for text, tree in trees.items()}
     rows = []
     for _, _, words, printed in paper.TABLE2:
         theirs = {_author_called(surname, totals): count for surname, count in printed_counts(printed).items()}
@@ -206,10 +206,12 @@ def _nearest_clades(trees: dict[str, ct.Tree], authors: list[tuple[str, ...]]) -
         for text, tree in trees.items():
             away = distances(ours[text], listed)
             node = int(np.argmin(away))
-            found = ((author, ours[text][node, names[author]] if author in names else 0) for author in theirs)
+            counts_of_authors = (
+                (author, ours[text][node, names[author]] if author in names else 0) for author in theirs
+            )
             row |= {
                 f"{text}_documents": int(tree.leaf_counts[node]),
-                f"{text}_authors": " ".join(f"{_surname(author)} ({count})" for author, count in found),
+                f"{text}_authors": " ".join(f"{_surname(author)} ({count})" for author, count in counts_of_authors),
                 f"{text}_away": int(away[node]),
             }
         rows.append(row)

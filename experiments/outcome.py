@@ -59,9 +59,9 @@ class Estimate(NamedTuple):
         return f"{self.mean:.3f}" if math.isnan(self.error) else f"{self.mean:.3f} ± {self.error:.3f}"
 
 
-def format_tables(found: ResultTables) -> dict[str, str]:
+def format_tables(tables: ResultTables) -> dict[str, str]:
     """Return tables as the text of csv files, numbers with six digits."""
-    return {name: _csv(rows) for name, rows in found.items()}
+    return {name: _csv(rows) for name, rows in tables.items()}
 
 
 def parse_tables(texts: Mapping[str, str]) -> Tables:
@@ -91,10 +91,10 @@ def group_numbers(
     rows: Iterable[Mapping[str, str]], keys: Sequence[str], column: str
 ) -> dict[tuple[str, ...], list[float]]:
     """Return the numbers of a column, grouped by the key columns, in order of appearance."""
-    found: dict[tuple[str, ...], list[float]] = {}
+    groups: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
-        found.setdefault(tuple(row[key] for key in keys), []).append(float(row[column]))
-    return found
+        groups.setdefault(tuple(row[key] for key in keys), []).append(float(row[column]))
+    return groups
 
 
 def _csv(rows: Sequence[Row]) -> str:

@@ -28,20 +28,20 @@ def write_page(folder: Path) -> list[Path]:
     """
     pictures = {PICTURES / figure.name: figure.read_bytes() for figure in sorted(folder.glob("*.png"))}
     PICTURES.mkdir(parents=True, exist_ok=True)
-    files = {PAGE: filled(PAGE.read_text(encoding="utf-8"), folder).encode(), **pictures}
+    files = {PAGE: fill_page(PAGE.read_text(encoding="utf-8"), folder).encode(), **pictures}
     write_files_atomic(files)
     return list(files)
 
 
-def filled(text: str, folder: Path) -> str:
+def fill_page(text: str, folder: Path) -> str:
     """Return the text of the page with every table regenerated."""
 
-    def table(found: re.Match[str]) -> str:
-        name = found[2]
+    def table(match: re.Match[str]) -> str:
+        name = match[2]
         if name not in TABLES:
             raise InputError(
                 f"The page asks for the table {name!r}, which does not exist; known tables are {', '.join(TABLES)}."
             )
-        return f"{found[1]}\n{TABLES[name](folder)}\n\n{found[3]}"
+        return f"{match[1]}\n{TABLES[name](folder)}\n\n{match[3]}"
 
     return _PLACE.sub(table, text)

@@ -28,11 +28,11 @@ def run_repeats(
     """
     start = time.monotonic()
     results: dict[int, Result] = {}
-    finished = Parallel(n_jobs=min(setting.jobs, n_tasks), return_as="generator_unordered")(
+    finished_tasks = Parallel(n_jobs=min(setting.jobs, n_tasks), return_as="generator_unordered")(
         delayed(_run_task)(work, number, task) for number, task in enumerate(tasks)
     )
     try:
-        for number, result in finished:
+        for number, result in finished_tasks:
             results[number] = result
             seconds = time.monotonic() - start
             print(f"\r{what}: {len(results)} of {n_tasks}, {seconds:.0f} s ", end="", file=sys.stderr, flush=True)

@@ -15,8 +15,8 @@ def run_in_rounds(
 
     The estimators fit nothing: their trees have fixed parameters.
     """
-    found = ct.greedy(X, process, rule, n_jobs=jobs)
+    result = ct.greedy(X, process, rule, n_jobs=jobs)
     for _ in range(rounds):
-        process = ct.calibrate(found.process, found.tree, X, hold_noise=True)
-        found = ct.greedy(X, process, rule, n_jobs=jobs)
-    return found
+        process = ct.calibrate(result.process, result.tree, X, hold_noise=True)
+        result = ct.greedy(X, process, rule, n_jobs=jobs)
+    return result

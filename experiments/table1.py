@@ -79,22 +79,22 @@ def run(setting: Setting) -> ResultTables:
 def _digits(quick: bool, repeats: int, slow: bool) -> Iterator[Task]:
     mnist = datasets.load_mnist()
     for repeat in range(repeats):
-        chosen = datasets.sample_balanced_rows(mnist.digits, 4 if quick else 20, random_state=repeat)
-        pixels = mnist.images[chosen].reshape(len(chosen), -1).astype(np.float64)
+        rows = datasets.sample_balanced_rows(mnist.digits, 4 if quick else 20, random_state=repeat)
+        pixels = mnist.images[rows].reshape(len(rows), -1).astype(np.float64)
         components = datasets.principal_components(pixels, 20)
-        unit, own = components / components.std(axis=0), components / np.sqrt(components.var(axis=0).mean())
-        yield Task("MNIST, unit variance", repeat, unit, mnist.digits[chosen], _real_methods(True, slow))
+        unit, scaled = components / components.std(axis=0), components / np.sqrt(components.var(axis=0).mean())
+        yield Task("MNIST, unit variance", repeat, unit, mnist.digits[rows], _real_methods(True, slow))
         # One number for all columns: Brownian motion of variance 1 is then in the units of the table.
-        yield Task("MNIST, own variance", repeat, own, mnist.digits[chosen], _real_methods(False, slow))
+        yield Task("MNIST, own variance", repeat, scaled, mnist.digits[rows], _real_methods(False, slow))
 
 
 def _mails(quick: bool, repeats: int, slow: bool) -> Iterator[Task]:
     mails = datasets.load_spambase()
     for repeat in range(repeats):
-        chosen = datasets.sample_balanced_rows(mails.spam, 10 if quick else 50, random_state=repeat)
+        rows = datasets.sample_balanced_rows(mails.spam, 10 if quick else 50, random_state=repeat)
         for data, run_lengths in (("SPAMBASE, above 0", "positive"), ("SPAMBASE, medians", "median")):
-            X = datasets.binarize_attributes(mails.attributes[chosen], run_lengths)
-            yield Task(data, repeat, X, mails.spam[chosen], _binary_methods(slow))
+            X = datasets.binarize_attributes(mails.attributes[rows], run_lengths)
+            yield Task(data, repeat, X, mails.spam[rows], _binary_methods(slow))
 
 
 def _real_methods(scaled: bool, slow: bool) -> list[Method]:
@@ -178,11 +178,11 @@ def _genie_if_installed() -> list[Method]:
 def _genie_tree(X: FloatArray) -> ct.Tree:
     import genieclust
 
-    found = genieclust.Genie(n_clusters=1).fit(X)
+    clusterer = genieclust.Genie(n_clusters=1).fit(X)
     n = len(X)
     # Genie does not merge in the order of distance, so the order itself is the height.
     heights = np.concatenate([np.zeros(n), np.arange(1.0, n)])
-    return ct.Tree(found.children_, heights)
+    return ct.Tree(clusterer.children_, heights)
 
 
 def _score_task(task: Task) -> list[dict[str, object]]:
@@ -202,19 +202,21 @@ def draw(tables: Tables) -> Figures:
         for panel in axes[len(data) :]:  # of a run that was interrupted
             panel.set_visible(False)
         for panel, name in zip(axes, data, strict=False):
-            own = [row for row in rows if row["data"] == name]
-            methods = list(dict.fromkeys(row["method"] for row in own))
+            rows_of_data = [row for row in rows if row["data"] == name]
+            methods = list(dict.fromkeys(row["method"] for row in rows_of_data))
             for number, (score, color) in enumerate(zip(SCORES, PALETTE, strict=False)):
                 places = np.arange(len(methods)) + 0.22 * (number - 1)
-                found = [Estimate.from_values(numbers) for numbers in group_numbers(own, ["method"], score).values()]
-                means, errors = [e.mean for e in found], [e.error for e in found]
+                estimates = [
+                    Estimate.from_values(numbers) for numbers in group_numbers(rows_of_data, ["method"], score).values()
+                ]
+                means, errors = [e.mean for e in estimates], [e.error for e in estimates]
                 panel.errorbar(
                     means, places, xerr=np.nan_to_num(errors), fmt=".", color=color, label=_format_name(score)
                 )
                 for (group, method), published in paper.TABLE1.items():
-                    ours = PAPERS_METHODS[group, method]
-                    if name.startswith(group) and ours in methods:
-                        at = published[number][0], places[methods.index(ours)]
+                    method_of_ours = PAPERS_METHODS[group, method]
+                    if name.startswith(group) and method_of_ours in methods:
+                        at = published[number][0], places[methods.index(method_of_ours)]
                         panel.plot(*at, "o", markerfacecolor="none", markeredgecolor=color, markersize=8)
             panel.set_yticks(range(len(methods)), methods)
             panel.invert_yaxis()

@@ -51,8 +51,10 @@ def format_signed(estimate: Estimate) -> str:
 
 def scores(rows: Rows, data: str, method: str) -> dict[str, Estimate]:
     """Return the scores of a method on a kind of table."""
-    own = [row for row in rows if row["data"] == data and row["method"] == method]
-    return {score: Estimate.from_values(float(row[score]) for row in own) for score in HEADINGS} if own else {}
+    selected = [row for row in rows if row["data"] == data and row["method"] == method]
+    return (
+        {score: Estimate.from_values(float(row[score]) for row in selected) for score in HEADINGS} if selected else {}
+    )
 
 
 def published(data: str, method: str) -> dict[str, Estimate]:
@@ -67,12 +69,15 @@ def table1_paper(folder: Path) -> str:
     """Compare our numbers with the paper's, with their differences in standard errors."""
     rows, lines = read(folder, "table1"), []
     for (group, method), ours in table1.PAPERS_METHODS.items():
-        given = published(group, method)
-        lines.append([f"**{group}, {method}**, the paper", *given.values()])
+        paper_scores = published(group, method)
+        lines.append([f"**{group}, {method}**, the paper", *paper_scores.values()])
         for data in dict.fromkeys(row["data"] for row in rows if row["data"].startswith(group)):
-            found = scores(rows, data, ours)
-            if found:
-                cells = [f"{found[score]} ({separation(found[score], given[score]):+.1f})" for score in HEADINGS]
+            own_scores = scores(rows, data, ours)
+            if own_scores:
+                cells = [
+                    f"{own_scores[score]} ({separation(own_scores[score], paper_scores[score]):+.1f})"
+                    for score in HEADINGS
+                ]
                 lines.append([f"{data.removeprefix(group + ', ')}: {ours}", *cells])
     return markdown(["", *HEADINGS.values()], lines)
 
@@ -82,8 +87,8 @@ def table1_all(folder: Path, group: str) -> str:
     rows = [row for row in read(folder, "table1") if row["data"].startswith(group)]
     lines = []
     for data, method in dict.fromkeys((row["data"], row["method"]) for row in rows):
-        found = scores(rows, data, method)
-        lines.append([data.removeprefix(f"{group}, "), method, found["purity"].repeats, *found.values()])
+        values = scores(rows, data, method)
+        lines.append([data.removeprefix(f"{group}, "), method, values["purity"].repeats, *values.values()])
     return markdown(["table", "method", "repeats", *HEADINGS.values()], lines)
 
 
@@ -113,8 +118,8 @@ def figure2_post_post(folder: Path) -> str:
     others = [*figure2.SMC[1:], figure2.GREEDY]
     for panel, values in figure2.PANELS.items():
         for value in values:
-            own = figure2.in_case(rows, figure2.find_case(panel, value))
-            differences = [paired(own, (figure2.SMC[0], other), ["run"], "log_predictive") for other in others]
+            rows_of_case = figure2.in_case(rows, figure2.find_case(panel, value))
+            differences = [paired(rows_of_case, (figure2.SMC[0], other), ["run"], "log_predictive") for other in others]
             lines.append([figure2.TITLES[panel], f"{value:g}", *map(format_signed, differences)])
     return markdown(["varied", "value", *(f"minus {other}" for other in others)], lines)
 
@@ -122,8 +127,8 @@ def figure2_post_post(folder: Path) -> str:
 def gain(rows: Rows, panel: str, method: str) -> Estimate:
     """Return by how much a method is better at the last value of a panel than at the first, on the same runs."""
     first, last = (
-        {row["run"]: float(row["log_predictive"]) for row in own if row["method"] == method}
-        for own in (figure2.in_case(rows, figure2.find_case(panel, figure2.PANELS[panel][k])) for k in (0, -1))
+        {row["run"]: float(row["log_predictive"]) for row in rows_of_case if row["method"] == method}
+        for rows_of_case in (figure2.in_case(rows, figure2.find_case(panel, figure2.PANELS[panel][k])) for k in (0, -1))
     )
     return Estimate.from_values(last[run] - first[run] for run in last if run in first)
 
@@ -173,25 +178,25 @@ def wals_restoration_table(folder: Path, score: str) -> str:
     """Show a score of all methods for every share of the atlas."""
     rows = wals_restoration.with_best_components(read(folder, "wals_restoration"))
     shares = list(dict.fromkeys(row["share"] for row in rows))
-    found = group_numbers(rows, ["method", "share"], score)
+    groups = group_numbers(rows, ["method", "share"], score)
     lines = []
     for method in dict.fromkeys(row["method"] for row in rows):
-        cells = [found.get((method, share)) for share in shares]
+        cells = [groups.get((method, share)) for share in shares]
         lines.append([method, *("" if numbers is None else Estimate.from_values(numbers) for numbers in cells)])
-    folds = [str(len(found["mode", share])) for share in shares]
+    folds = [str(len(groups["mode", share])) for share in shares]
     return markdown(["method", *(f"{float(share):.0%}" for share in shares)], [["folds", *folds], *lines])
 
 
 def restoration_lead(rows: Rows, share: str) -> tuple[str, str, Estimate]:
     """Return the best method of coaltree, the best baseline, and their difference on the same hidden cells."""
-    own = [row for row in rows if row["share"] == share]
+    rows_of_share = [row for row in rows if row["share"] == share]
     means = {
         method: Estimate.from_values(numbers).mean
-        for (method,), numbers in group_numbers(own, ["method"], "accuracy").items()
+        for (method,), numbers in group_numbers(rows_of_share, ["method"], "accuracy").items()
     }
     ours = [m for m in means if m in (wals_restoration.TREE, wals_restoration.IMPUTER, wals_restoration.SAMPLE)]
     best, rival = (max(names, key=lambda m: means[m]) for names in (ours, [m for m in means if m not in ours]))
-    return best, rival, paired(own, (best, rival), ["fold"], "accuracy")
+    return best, rival, paired(rows_of_share, (best, rival), ["fold"], "accuracy")
 
 
 def wals_leads(folder: Path) -> str:
@@ -204,18 +209,18 @@ def wals_leads(folder: Path) -> str:
     return markdown(["part", "best of coaltree", "best baseline", "difference in accuracy"], lines)
 
 
-def wals_drawn(folder: Path) -> str:
+def wals_drawn_table(folder: Path) -> str:
     """Compare a part of the atlas with tables simulated from the model."""
     rows, share = read(folder, "wals_restoration"), f"{wals_restoration.DRAWN_SHARE:g}"
     kinds = (wals_restoration.ATLAS, wals_restoration.DRAWN)
     headings = ["method", *(f"{kind}: {score.replace('_', ' ')}" for kind in kinds for score in RESTORATION_SCORES)]
-    found: dict[str, list[Estimate]] = {}
+    estimates_by_method: dict[str, list[Estimate]] = {}
     for kind in kinds:
-        own = [row for row in wals_restoration.with_best_components(rows, kind) if row["share"] == share]
+        rows_of_share = [row for row in wals_restoration.with_best_components(rows, kind) if row["share"] == share]
         for score in RESTORATION_SCORES:
-            for (method,), numbers in group_numbers(own, ["method"], score).items():
-                found.setdefault(method, []).append(Estimate.from_values(numbers))
-    return markdown(headings, [[method, *estimates] for method, estimates in found.items()])
+            for (method,), numbers in group_numbers(rows_of_share, ["method"], score).items():
+                estimates_by_method.setdefault(method, []).append(Estimate.from_values(numbers))
+    return markdown(headings, [[method, *estimates] for method, estimates in estimates_by_method.items()])
 
 
 # -- NIPS -------------------------------------------------------------------------------------------------------------
@@ -307,7 +312,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "wals-accuracy": lambda folder: wals_restoration_table(folder, "accuracy"),
     "wals-log-score": lambda folder: wals_restoration_table(folder, "log_score"),
     "wals-leads": wals_leads,
-    "wals-drawn": wals_drawn,
+    "wals-drawn": wals_drawn_table,
     "nips-clusters": nips_clusters,
     "nips-authors": nips_authors,
     "nips-noise": nips_noise,

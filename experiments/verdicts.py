@@ -29,22 +29,25 @@ def verdicts(folder: Path) -> str:
     lines = [*_table1(folder), *_figure2(folder), *_wals(folder), *_nips(folder)]
     return markdown(
         ["criterion", "result", "met"],
-        [[what, found, "yes" if held else "**no**"] for what, found, held in lines],
+        [[what, result, "yes" if is_met else "**no**"] for what, result, is_met in lines],
     )
 
 
 def _table1(folder: Path) -> Iterator[Verdict]:
     rows = read(folder, "table1")
     for method, ours in (("average link", "average link"), ("coalescent", "coalescent, 10 rounds")):
-        found, given = scores(rows, "MNIST, unit variance", ours)["purity"], published("MNIST", method)["purity"]
+        own_score, paper_score = (
+            scores(rows, "MNIST, unit variance", ours)["purity"],
+            published("MNIST", method)["purity"],
+        )
         what = f"MNIST, unit variance: purity of {method} within two standard errors of the paper"
-        yield what, f"{found}, paper {given}", abs(separation(found, given)) <= 2
+        yield what, f"{own_score}, paper {paper_score}", abs(separation(own_score, paper_score)) <= 2
     for data in ("above 0", "medians"):
-        found_all, given_all = (
+        own_scores, paper_scores = (
             scores(rows, f"SPAMBASE, {data}", "coalescent, 10 rounds"),
             published("SPAMBASE", "coalescent"),
         )
-        differences = [separation(found_all[score], given_all[score]) for score in HEADINGS]
+        differences = [separation(own_scores[score], paper_scores[score]) for score in HEADINGS]
         what = f"SPAMBASE, {data}: all scores of the coalescent within two standard errors of the paper, or better"
         yield (
             what,
@@ -69,7 +72,7 @@ def _figure2(folder: Path) -> Iterator[Verdict]:
         for method in (*figure2.SMC, figure2.GREEDY)
         if (panel, method) != ("particles", figure2.GREEDY)
     ]
-    least = min(gains, key=lambda found: found.mean)
+    least = min(gains, key=lambda estimate: estimate.mean)
     yield (
         "Figure 2: every method improves with more columns, rows and particles",
         f"smallest gain {format_signed(least)}",
@@ -81,8 +84,8 @@ def _wals(folder: Path) -> Iterator[Verdict]:
     genera = {row["genus"]: row for row in read(folder, "wals_genera")}
     for name in ("Germanic", "Romance", "Slavic"):
         row = genera[name]
-        found = f"{row['shared']} of {row['languages']} languages in a clade of {row['clade']}"
-        yield f"Languages: {name} is a clade, or nearly", found, float(row["jaccard"]) > 0.8
+        description = f"{row['shared']} of {row['languages']} languages in a clade of {row['clade']}"
+        yield f"Languages: {name} is a clade, or nearly", description, float(row["jaccard"]) > 0.8
     rows = wals_restoration.with_best_components(read(folder, "wals_restoration"))
     for share in ("0.2", "0.3", "0.4"):
         what = f"WALS imputation, {float(share):.0%}: coaltree best, or within one standard error of the best baseline"

@@ -74,8 +74,8 @@ def _tasks(setting: Setting) -> Iterator[Task]:
         for share, states in parts.items():
             yield _make_task(ATLAS, share, fold, states)
             if share == drawn_share:
-                drawn = model.process.simulate(model.tree, fold)
-                yield _make_task(DRAWN, share, fold, np.where(np.isnan(states), np.nan, drawn))
+                simulated = model.process.simulate(model.tree, fold)
+                yield _make_task(DRAWN, share, fold, np.where(np.isnan(states), np.nan, simulated))
 
 
 def _fit_tree(X: FloatArray) -> ct.GreedyResult:
@@ -95,11 +95,16 @@ def _make_task(table: str, share: float, fold: int, states: FloatArray) -> Task:
 def _restore_task(task: Task) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for method, restore in _methods(task).items():
-        begun = time.process_time()
+        start = time.process_time()
         probabilities = restore(task)
-        seconds = time.process_time() - begun
-        at_truth = np.array([own[k] if k < len(own) else 0.0 for own, k in zip(probabilities, task.truth, strict=True)])
-        best = np.array([own.argmax() for own in probabilities])
+        seconds = time.process_time() - start
+        at_truth = np.array(
+            [
+                distribution[k] if k < len(distribution) else 0.0
+                for distribution, k in zip(probabilities, task.truth, strict=True)
+            ]
+        )
+        best = np.array([distribution.argmax() for distribution in probabilities])
         rows.append(
             {
                 "table": task.table,
@@ -121,14 +126,14 @@ Restore = Callable[[Task], list[FloatArray]]
 
 
 def _methods(task: Task) -> dict[str, Restore]:
-    found = _fit_tree(task.X)
+    result = _fit_tree(task.X)
     methods: dict[str, Restore] = {
         "mode": partial(_by_rival, rival=baselines.ColumnMode()),
         "nearest neighbour": partial(_by_rival, rival=baselines.NearestRow()),
         "average link": partial(_by_rival, rival=baselines.NearestInTree()),
-        TREE: partial(_by_trees, trees=[found.tree], weights=np.ones(1), process=found.process),
+        TREE: partial(_by_trees, trees=[result.tree], weights=np.ones(1), process=result.process),
         IMPUTER: _by_imputer,
-        SAMPLE: partial(_by_chain, found=found),
+        SAMPLE: partial(_by_chain, result=result),
     }
     for k in COMPONENTS:
         components = baselines.PrincipalComponentCells(k, max_rounds=100, tolerance=1e-4)
@@ -142,8 +147,8 @@ def _by_rival(task: Task, rival: StateImputer) -> list[FloatArray]:
 
 def _by_trees(task: Task, trees: Sequence[ct.Tree], weights: FloatArray, process: ct.Process) -> list[FloatArray]:
     """Average what trees say of the cells where the languages stand in them."""
-    found = [_cells(ct.Beliefs(tree, task.X, process).leaves().take(task.rows), task.columns) for tree in trees]
-    return [np.average(own, axis=0, weights=weights) for own in zip(*found, strict=True)]
+    cells = [_cells(ct.Beliefs(tree, task.X, process).leaves().take(task.rows), task.columns) for tree in trees]
+    return [np.average(cell, axis=0, weights=weights) for cell in zip(*cells, strict=True)]
 
 
 def _by_imputer(task: Task) -> list[FloatArray]:
@@ -151,34 +156,35 @@ def _by_imputer(task: Task) -> list[FloatArray]:
     imputer = ct.CoalescentImputer(categorical_features=np.ones(n_columns, dtype=bool), random_state=task.fold)
     columns = list(imputer.fit(task.X).predictive(task.X).values())
     n_states = 1 + int(np.nanmax(task.X))
-    found = []
+    probabilities = []
     for row, column in zip(task.rows, task.columns, strict=True):
         cells = columns[column]
         assert isinstance(cells, CategoricalCells)
-        own = np.zeros(n_states)
-        own[np.array(cells.categories, dtype=float).astype(np.intp)] = cells.probability[row]
-        found.append(own)
-    return found
+        distribution = np.zeros(n_states)
+        distribution[np.array(cells.categories, dtype=float).astype(np.intp)] = cells.probability[row]
+        probabilities.append(distribution)
+    return probabilities
 
 
-def _by_chain(task: Task, found: ct.GreedyResult) -> list[FloatArray]:
-    fitted = found.process
-    assert isinstance(fitted, ct.Multinomial)
-    process = ct.Multinomial(fitted.rate, fitted.equilibrium, np.full(task.X.shape[1], FIRST_NOISE))
+def _by_chain(task: Task, result: ct.GreedyResult) -> list[FloatArray]:
+    fitted_process = result.process
+    assert isinstance(fitted_process, ct.Multinomial)
+    process = ct.Multinomial(fitted_process.rate, fitted_process.equilibrium, np.full(task.X.shape[1], FIRST_NOISE))
     thin = MOVES * len(task.X)
     sample = ct.mcmc(
         task.X, process, SAMPLES, 1, draw_parameters=True, warmup=WARM_UP, thin=thin, random_state=task.fold
     )
-    drawn = zip(sample.trees, sample.processes(), strict=True)
-    told = [_by_trees(task, [tree], np.ones(1), own) for tree, own in drawn]
-    return [np.mean(cells, axis=0) for cells in zip(*told, strict=True)]
+    draws = zip(sample.trees, sample.processes(), strict=True)
+    predictions = [_by_trees(task, [tree], np.ones(1), drawn_process) for tree, drawn_process in draws]
+    return [np.mean(cells, axis=0) for cells in zip(*predictions, strict=True)]
 
 
 def _cells(predictions: Predictions, columns: IntArray) -> list[FloatArray]:
     """Return the probabilities of the states of one column in each row."""
     start = predictions.start
     return [
-        own[start[column] : start[column + 1]] for own, column in zip(predictions.probability, columns, strict=True)
+        distribution[start[column] : start[column + 1]]
+        for distribution, column in zip(predictions.probability, columns, strict=True)
     ]
 
 
@@ -186,10 +192,10 @@ def best_components(rows: list[dict[str, str]]) -> dict[str, str]:
     """Return for each share the number of components that does best, which looks at the hidden cells, as the paper does."""
     best: dict[str, str] = {}
     for (share,), _ in group_numbers(rows, ["share"], "accuracy").items():
-        own = [row for row in rows if row["share"] == share and row["method"].startswith("PPCA")]
+        ppca_rows = [row for row in rows if row["share"] == share and row["method"].startswith("PPCA")]
         means = {
-            method: Estimate.from_values(found).mean
-            for (method,), found in group_numbers(own, ["method"], "accuracy").items()
+            method: Estimate.from_values(values).mean
+            for (method,), values in group_numbers(ppca_rows, ["method"], "accuracy").items()
         }
         best[share] = max(means, key=lambda method: means[method])
     return best
@@ -199,8 +205,8 @@ def with_best_components(rows: list[dict[str, str]], table: str = ATLAS) -> list
     """Return the rows of one kind of table, with one PPCA for each share, the best."""
     rows = [row for row in rows if row["table"] == table]
     best = best_components(rows)
-    kept = [row for row in rows if not row["method"].startswith("PPCA") or row["method"] == best[row["share"]]]
-    return [{**row, "method": "PPCA, best"} if row["method"].startswith("PPCA") else row for row in kept]
+    selected = [row for row in rows if not row["method"].startswith("PPCA") or row["method"] == best[row["share"]]]
+    return [{**row, "method": "PPCA, best"} if row["method"].startswith("PPCA") else row for row in selected]
 
 
 def draw(tables: Tables) -> Figures:
@@ -210,10 +216,10 @@ def draw(tables: Tables) -> Figures:
     with new_figure(1, 2, (10, 4.2)) as (figure, axes):
         for axis, score in zip(axes, ("accuracy", "log_score"), strict=True):
             for number, method in enumerate(methods):
-                found = group_numbers([row for row in rows if row["method"] == method], ["share"], score)
-                estimates = [Estimate.from_values(numbers) for numbers in found.values()]
+                groups = group_numbers([row for row in rows if row["method"] == method], ["share"], score)
+                estimates = [Estimate.from_values(numbers) for numbers in groups.values()]
                 axis.errorbar(
-                    [100 * float(share) + 0.3 * (number - 3) for (share,) in found],
+                    [100 * float(share) + 0.3 * (number - 3) for (share,) in groups],
                     [estimate.mean for estimate in estimates],
                     yerr=np.nan_to_num([estimate.error for estimate in estimates]),
                     color=PALETTE[number],

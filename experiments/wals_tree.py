@@ -42,23 +42,23 @@ def run(setting: Setting) -> ResultTables:
     """Grow the tree, and ask a sample of trees how sure each of its merges is."""
     languages = datasets.select_indo_european(datasets.load_wals("2008"))
     process = ct.Multinomial(np.ones(languages.states.shape[1]))
-    found = run_in_rounds(languages.states, process, 1 if setting.quick else ROUNDS)
+    result = run_in_rounds(languages.states, process, 1 if setting.quick else ROUNDS)
     tasks = [
-        Task(languages.states, found.process, 10 if setting.quick else PARTICLES, seed)
+        Task(languages.states, result.process, 10 if setting.quick else PARTICLES, seed)
         for seed in range(1 if setting.quick else RUNS)
     ]
     trees = [pair for pairs in run_repeats(_sample_task, tasks, len(tasks), setting, "wals_tree") for pair in pairs]
     shares = _shares(trees)
-    support = [shares.get(mask, 0.0) for mask in clade_masks(found.tree)]
+    support = [shares.get(mask, 0.0) for mask in clade_masks(result.tree)]
     return {
-        "wals_tree": merge_rows(found.tree, support=support),
+        "wals_tree": merge_rows(result.tree, support=support),
         "wals_languages": [
             {"language": name, "genus": genus, "known": int(known)}
             for name, genus, known in zip(
                 languages.languages, languages.genera, (~np.isnan(languages.states)).sum(axis=1), strict=True
             )
         ],
-        "wals_genera": _genera(found.tree, languages.genera, trees, shares),
+        "wals_genera": _genera(result.tree, languages.genera, trees, shares),
     }
 
 
@@ -90,7 +90,7 @@ def _genera(
         members = sum(1 << int(leaf) for leaf in np.flatnonzero(inside))
         if members.bit_count() > 1:
             best = max(clade_masks(tree), key=lambda mask: _jaccard(mask, members))
-            sampled = [max(_jaccard(mask, members) for mask in clade_masks(one)) for one, _ in trees]
+            sampled_shares = [max(_jaccard(mask, members) for mask in clade_masks(one)) for one, _ in trees]
             rows.append(
                 {
                     "genus": name,
@@ -99,7 +99,7 @@ def _genera(
                     "shared": (best & members).bit_count(),
                     "jaccard": _jaccard(best, members),
                     "support": shares.get(members, 0.0),
-                    "sampled_jaccard": float(np.average(sampled, weights=[weight for _, weight in trees])),
+                    "sampled_jaccard": float(np.average(sampled_shares, weights=[weight for _, weight in trees])),
                 }
             )
     return rows

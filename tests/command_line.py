@@ -1,4 +1,4 @@
-"""The command line in tests: run it in this process, and check how it ends."""
+"""Helpers for tests of the command line: run it in this process and check how it ends."""
 
 import sys
 
@@ -23,8 +23,8 @@ def command_in(folder, monkeypatch, capsys):
 
 def check_sentence(outcome, *parts, code=2):
     """Check that a run ended with one sentence and nothing else to read."""
-    found, out, err = outcome
-    assert found == code, err
+    actual, out, err = outcome
+    assert actual == code, err
     assert out == ""
     lines = [line for line in err.splitlines() if line.startswith("coaltree: ")]
     assert len(lines) == 1, err

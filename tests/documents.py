@@ -1,4 +1,4 @@
-"""The README and the pages of documentation as tests see them: what they tell readers to run, and what they leave out."""
+"""Helpers for tests of the documentation: the code blocks of a page, and which of them to skip."""
 
 import contextlib
 import re
@@ -30,8 +30,8 @@ class Block(NamedTuple):
 def blocks_of(text):
     """Return the Python code and the commands of a page, in their order."""
     return [
-        Block("python" if found["python"] is not None else "shell", found["python"] or found["shell"], found["reason"])
-        for found in PATTERN.finditer(text)
+        Block("python" if value["python"] is not None else "shell", value["python"] or value["shell"], value["reason"])
+        for value in PATTERN.finditer(text)
     ]
 
 

@@ -92,12 +92,12 @@ def categorical_column(codes, rate, q, noise, children, heights):
             return probability
         above = state[parent[node]]
         total = 0.0
-        for own in range(K) if node in free else [int(codes[node])]:
-            total = total + add_up(node - 1, state | {node: own}, probability * steps[node, own, own == above])
+        for code in range(K) if node in free else [int(codes[node])]:
+            total = total + add_up(node - 1, state | {node: code}, probability * steps[node, code, code == above])
         return total
 
     root = 2 * n - 2
-    total = sum(add_up(root - 1, {root: own}, q[own]) for own in range(K))
+    total = sum(add_up(root - 1, {root: state}, q[state]) for state in range(K))
     return np.log(total)
 
 
@@ -120,7 +120,7 @@ def log_likelihoods(children, heights, X, process):
                 if part.ascertainment is not None:
                     left_out = range(len(q)) if part.ascertainment == "variable" else [0]
                     unseen = [np.where(np.isnan(codes), np.nan, state) for state in left_out]
-                    logs = [categorical_column(own, rate, q, noise, children, heights) for own in unseen]
+                    logs = [categorical_column(state, rate, q, noise, children, heights) for state in unseen]
                     total -= np.log1p(-np.exp(logs).sum(axis=0))
     return total
 
@@ -170,7 +170,7 @@ def sampled(X, process, proposal, truth, n_runs=30, threshold=0.8, regrafts=0):
     That is the evidence, and times the evidence: the root's height, the probability of every first merge and topology.
     """
     estimates = {key: np.zeros(n_runs) for key in ["evidence", "root height"]}
-    wanted = dict.fromkeys(estimates, 0.0)
+    expected = dict.fromkeys(estimates, 0.0)
     settings = Settings(proposal, 1000, threshold, "systematic", regrafts)
     runs = [sample_histories(X, process, settings, seed, 1, None) for seed in range(n_runs)]
     shares = [normalize(run.particles.log_weights)[0] * math.exp(run.log_evidence) for run in runs]
@@ -178,15 +178,15 @@ def sampled(X, process, proposal, truth, n_runs=30, threshold=0.8, regrafts=0):
         estimates["evidence"][seed] = share.sum()
         estimates["root height"][seed] = share @ run.particles.heights[:, -1]
     for children, mass, moment in truth.histories:
-        wanted["evidence"] += mass
-        wanted["root height"] += moment
-        found = [
+        expected["evidence"] += mass
+        expected["root height"] += moment
+        results = [
             share @ np.all(run.particles.children == children, axis=(1, 2))
             for run, share in zip(runs, shares, strict=True)
         ]
         for key in (("first", frozenset(children[0])), ("topology", clades(children))):
-            wanted[key] = wanted.get(key, 0.0) + mass
-            estimates[key] = estimates.get(key, 0.0) + np.array(found)
+            expected[key] = expected.get(key, 0.0) + mass
+            estimates[key] = estimates.get(key, 0.0) + np.array(results)
     return {
-        key: (values.mean(), values.std(ddof=1) / math.sqrt(n_runs), wanted[key]) for key, values in estimates.items()
+        key: (values.mean(), values.std(ddof=1) / math.sqrt(n_runs), expected[key]) for key, values in estimates.items()
     }

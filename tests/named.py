@@ -1,4 +1,4 @@
-"""What a refusal names. Tests ask for that, and leave the rest of the sentence to whoever improves it."""
+"""Helpers for tests of error messages: check the facts that a message names, not its wording."""
 
 import re
 from contextlib import contextmanager

@@ -35,8 +35,8 @@ def equilibria_of(process, X):
         return [np.array(q) for q in process.equilibrium]
     equilibria = []
     for column in X.T:
-        seen = [int(code) for code in column if not np.isnan(code)]
-        counts = np.array([1.0 + seen.count(state) for state in range(1 + max(seen, default=0))])
+        observed = [int(code) for code in column if not np.isnan(code)]
+        counts = np.array([1.0 + observed.count(state) for state in range(1 + max(observed, default=0))])
         equilibria.append(counts / counts.sum())
     return equilibria
 
@@ -86,7 +86,7 @@ def flat_mean_log_density(x, covariance, design):
 
 def columns_with(X, *parameters):
     """Yield every column with its own number of each parameter, which is one for all columns or one per column."""
-    return zip(X.T, *(np.broadcast_to(given, X.shape[1]) for given in parameters), strict=True)
+    return zip(X.T, *(np.broadcast_to(parameter, X.shape[1]) for parameter in parameters), strict=True)
 
 
 def brownian_log_likelihood(tree, X, variance, noise):
@@ -101,11 +101,11 @@ def brownian_log_likelihood(tree, X, variance, noise):
         return flat_mean_log_density(X.ravel(), np.kron(shared_path + noise * np.eye(n), variance), design)
     total = 0.0
     for x, one_variance, one_noise in columns_with(X, variance, noise):
-        seen = np.flatnonzero(~np.isnan(x))
-        if len(seen):
+        observed = np.flatnonzero(~np.isnan(x))
+        if len(observed):
             covariance = shared_path + one_noise * np.eye(n)
-            block = one_variance * covariance[np.ix_(seen, seen)]
-            total += flat_mean_log_density(x[seen], block, np.ones((len(seen), 1)))
+            block = one_variance * covariance[np.ix_(observed, observed)]
+            total += flat_mean_log_density(x[observed], block, np.ones((len(observed), 1)))
     return total
 
 
@@ -123,9 +123,9 @@ def stationary_log_likelihood(tree, X, rate, mean, variance, noise):
         return normal_log_density(X.ravel(), np.kron(correlation + noise * np.eye(n), variance))
     total = 0.0
     for x, one_variance, one_noise in columns_with(X, variance, noise):
-        seen = np.flatnonzero(~np.isnan(x))
+        observed = np.flatnonzero(~np.isnan(x))
         covariance = correlation + one_noise * np.eye(n)
-        total += normal_log_density(x[seen], one_variance * covariance[np.ix_(seen, seen)])
+        total += normal_log_density(x[observed], one_variance * covariance[np.ix_(observed, observed)])
     return total
 
 
@@ -135,7 +135,7 @@ def transition(q, rate, time):
     return stay * np.eye(len(q)) + (1 - stay) * np.outer(np.ones(len(q)), q)
 
 
-def shown_chances(codes, q, noise=0.0):
+def cell_probabilities(codes, q, noise=0.0):
     """Return the probability that a leaf shows what it does, a row a leaf and a column for each state of its lineage.
 
     With probability `noise` it shows a draw from q, otherwise its state. A missing cell says nothing of it.
@@ -169,7 +169,7 @@ def probability_of_chances(tree, chances, rate, q):
 
 def column_probability(tree, codes, rate, q, noise=0.0):
     """Return the probability of one column; a missing leaf has any state."""
-    return probability_of_chances(tree, shown_chances(codes, q, noise), rate, q)
+    return probability_of_chances(tree, cell_probabilities(codes, q, noise), rate, q)
 
 
 def multinomial_log_likelihood(tree, X, rate, equilibria, noise=0.0):
@@ -197,9 +197,9 @@ def log_likelihood(tree, X, process):
     return total
 
 
-def is_recorded(shown, ascertainment):
+def is_recorded(states, ascertainment):
     """Return whether a column with these known cells is recorded."""
-    return len(set(shown)) > 1 if ascertainment == "variable" else any(state > 0 for state in shown)
+    return len(set(states)) > 1 if ascertainment == "variable" else any(state > 0 for state in states)
 
 
 def log_recorded(tree, X, process, equilibria):
@@ -209,10 +209,10 @@ def log_recorded(tree, X, process, equilibria):
     total = 0.0
     for (codes, rate, noise), q in zip(columns_with(X, process.rate, process.noise), equilibria, strict=True):
         known, chance = np.flatnonzero(codes >= 0), 0.0
-        for shown in product(range(len(q)), repeat=len(known)):
-            if is_recorded(shown, process.ascertainment):
+        for states in product(range(len(q)), repeat=len(known)):
+            if is_recorded(states, process.ascertainment):
                 column = np.full(len(codes), np.nan)
-                column[known] = shown
+                column[known] = states
                 chance += column_probability(tree, column, rate, q, noise)
         total += np.log(chance)
     return total
@@ -238,13 +238,13 @@ class RealColumns:
         n_columns = X.shape[1]
         self.noise = np.broadcast_to(process.noise, n_columns)
         self.variance = np.array(process.variance) if self.full else np.broadcast_to(process.variance, n_columns)
-        seen = [column[~np.isnan(column)] for column in X.T]
-        self.root_mean = np.array([x.mean() if len(x) else 0.0 for x in seen])
+        observed = [column[~np.isnan(column)] for column in X.T]
+        self.root_mean = np.array([x.mean() if len(x) else 0.0 for x in observed])
         if self.full:
             white = np.linalg.solve(np.linalg.cholesky(self.variance), X.T).T
             self.root_variance = white.var(axis=0).mean()
         else:
-            shares = [x.var() / v for x, v in zip(seen, self.variance, strict=True) if len(x)]
+            shares = [x.var() / v for x, v in zip(observed, self.variance, strict=True) if len(x)]
             self.root_variance = np.mean(shares) if shares else 0.0
 
     def leaf(self, x):
@@ -287,9 +287,9 @@ class RealColumns:
             gap = y - self.root_mean
             covariance = (v[0] + self.root_variance) * self.variance
             return -0.5 * (len(y) * LOG_2PI + np.linalg.slogdet(covariance)[1] + gap @ np.linalg.solve(covariance, gap))
-        seen = np.isfinite(v)
-        variance = (v[seen] + self.root_variance) * self.variance[seen]
-        gap = (y - self.root_mean)[seen]
+        observed = np.isfinite(v)
+        variance = (v[observed] + self.root_variance) * self.variance[observed]
+        gap = (y - self.root_mean)[observed]
         return -0.5 * np.sum(LOG_2PI + np.log(variance) + gap**2 / variance)
 
 
@@ -301,7 +301,7 @@ class StationaryColumns:
 
     def __init__(self, process, X):
         self.rate = process.rate
-        self.mean, self.noise = (np.broadcast_to(own, X.shape[1]) for own in (process.mean, process.noise))
+        self.mean, self.noise = (np.broadcast_to(value, X.shape[1]) for value in (process.mean, process.noise))
         full = np.ndim(process.variance) == 2
         variance = process.variance if full else np.diag(np.broadcast_to(process.variance, X.shape[1]))
         self.factor = np.linalg.cholesky(variance)
@@ -313,8 +313,8 @@ class StationaryColumns:
         return np.linalg.solve(self.factor, gap) if self.full else gap / self.deviations
 
     def leaf(self, x):
-        seen = ~np.isnan(x)
-        return np.where(seen, self.white(x), 0.0), seen * 1.0, np.where(seen, self.noise, 1.0)
+        observed = ~np.isnan(x)
+        return np.where(observed, self.white(x), 0.0), observed * 1.0, np.where(observed, self.noise, 1.0)
 
     def leaf_log_z(self, x):
         white = self.white(x)
@@ -325,8 +325,8 @@ class StationaryColumns:
         """The density of both y's with one z at the merge, over that of each with a z of its own."""
         (y_l, f_l, v_l), (y_r, f_r, v_r) = left, right
         path = self.rate * np.asarray(climb)[..., None]
-        kept = np.exp(-path)
-        A, B, C = f_l**2 + v_l, f_r**2 + v_r, f_l * f_r * kept
+        retention = np.exp(-path)
+        A, B, C = f_l**2 + v_l, f_r**2 + v_r, f_l * f_r * retention
         # A B - C^2, A - C and B - C, written so that nothing cancels where the y's are all but the same
         det = -((f_l * f_r) ** 2) * np.expm1(-2 * path) + f_l**2 * v_r + v_l * f_r**2 + v_l * v_r
         a = v_l + f_l * ((f_l - f_r) - f_r * np.expm1(-path))
@@ -338,18 +338,18 @@ class StationaryColumns:
     def merge(self, left, right, climb_l, climb_r):
         y, f, v = np.zeros_like(left[0]), np.zeros_like(left[0]), np.ones_like(left[0])
         for d in range(len(y)):
-            found = []  # what each side says of the state: a value and its variance
+            results = []  # what each side says of the state: a value and its variance
             for message, climb in ((left, climb_l), (right, climb_r)):
                 own_y, own_f, own_v = (part[d] for part in message)
                 up_f = own_f * np.exp(-self.rate * climb)
                 up_v = own_v - own_f**2 * np.expm1(-2 * self.rate * climb)
                 if up_f > 1e-60 * np.sqrt(1 + up_v):  # of less nothing is left
-                    found.append((own_y / up_f, up_v / up_f**2))
-            if len(found) == 2:
-                (y_l, v_l), (y_r, v_r) = found
+                    results.append((own_y / up_f, up_v / up_f**2))
+            if len(results) == 2:
+                (y_l, v_l), (y_r, v_r) = results
                 y[d], f[d], v[d] = (v_r * y_l + v_l * y_r) / (v_l + v_r), 1.0, v_l * v_r / (v_l + v_r)
-            elif found:
-                y[d], f[d], v[d] = found[0][0], 1.0, found[0][1]
+            elif results:
+                y[d], f[d], v[d] = results[0][0], 1.0, results[0][1]
         return y, f, v
 
     def root_log_density(self, message):
@@ -360,19 +360,19 @@ class CategoricalColumns:
     """Messages over states, a vector M a column with ``q . M = 1``."""
 
     def __init__(self, process, X):
-        self.rates, self.noises = (np.broadcast_to(own, X.shape[1]) for own in (process.rate, process.noise))
+        self.rates, self.noises = (np.broadcast_to(value, X.shape[1]) for value in (process.rate, process.noise))
         self.equilibria = equilibria_of(process, X)
 
     def chances(self, x):
         """What each cell of a row says of the state of its lineage, before it is scaled."""
         columns = zip(x, self.equilibria, self.noises, strict=True)
-        return [shown_chances([code], q, noise)[0] for code, q, noise in columns]
+        return [cell_probabilities([code], q, noise)[0] for code, q, noise in columns]
 
     def leaf(self, x):
-        return [own / (q @ own) for own, q in zip(self.chances(x), self.equilibria, strict=True)]
+        return [chance / (q @ chance) for chance, q in zip(self.chances(x), self.equilibria, strict=True)]
 
     def leaf_log_z(self, x):
-        return sum(np.log(q @ own) for own, q in zip(self.chances(x), self.equilibria, strict=True))
+        return sum(np.log(q @ chance) for chance, q in zip(self.chances(x), self.equilibria, strict=True))
 
     def log_z(self, left, right, climb):
         climb = np.asarray(climb)
@@ -438,7 +438,7 @@ class Model:
             for part, message in zip(self.parts, lineage.messages, strict=True):
                 if isinstance(part, StationaryColumns):
                     noisy = message[-1] > 1e-12
-                    message = tuple(own[noisy] for own in message)
+                    message = tuple(value[noisy] for value in message)
                 if not isinstance(part, RealColumns) or self.complete:
                     norms += 0.5 * part.log_z(message, message, 0.0)
         return float(self.log_z(a, b, h)) - norms
@@ -498,9 +498,9 @@ def peaks(model, a, b, c, lowest):
     heights = lowest + GRID
     values = model.log_z(a, b, heights) - c * GRID
     values[np.isnan(values)] = -np.inf  # 0 / 0 where two different values meet at once: the density is 0
-    found = []
+    results = []
     if np.isfinite(values[0]) and not model.slope(a, b, lowest) > c:
-        found.append(Peak(float(values[0]), lowest))
+        results.append(Peak(float(values[0]), lowest))
     for k in range(1, len(heights) - 1):
         if not (values[k] >= values[k - 1] and values[k] > values[k + 1]):
             continue
@@ -516,8 +516,8 @@ def peaks(model, a, b, c, lowest):
         ends = [model.slope(a, b, h - reach) - c, model.slope(a, b, h + reach) - c]
         if ends[0] > 0 > ends[1]:
             h = brentq(lambda x: model.slope(a, b, x) - c, h - reach, h + reach, xtol=1e-300, rtol=1e-14)
-        found.append(Peak(float(model.log_z(a, b, h)) - c * (h - lowest), h))
-    return sorted(found, reverse=True)
+        results.append(Peak(float(model.log_z(a, b, h)) - c * (h - lowest), h))
+    return sorted(results, reverse=True)
 
 
 class Choice(NamedTuple):
@@ -557,10 +557,10 @@ class GreedyReference:
     def choose(self):
         keys, heights, clear, most = {}, {}, True, 1
         for pair in combinations(sorted(self.live), 2):
-            found = self._peaks(pair)
-            best = found[0]
+            actual = self._peaks(pair)
+            best = actual[0]
             # Two grid cells may lead to one and the same maximum.
-            others = [peak for peak in found if abs(peak.height - best.height) > 1e-6 * (1 + best.height)]
+            others = [peak for peak in actual if abs(peak.height - best.height) > 1e-6 * (1 + best.height)]
             most = max(most, 1 + len(others))
             clear &= all(peak.value < best.value - self.margin for peak in others)
             keys[pair] = -best.value if self.rule == "max-prob" else best.height

@@ -1,4 +1,4 @@
-"""Reports in tests: tables to make them of, and what stands in their pages."""
+"""Helpers for tests of reports: tables, and a parser of their pages."""
 
 import json
 from html.parser import HTMLParser
@@ -104,6 +104,6 @@ def odd(facts):
 
 
 def verdict(facts, question):
-    found = [own for own in verdicts(facts, *odd(facts)) if question in own.question]
-    assert len(found) == 1
-    return found[0]
+    values = [candidate for candidate in verdicts(facts, *odd(facts)) if question in candidate.question]
+    assert len(values) == 1
+    return values[0]

@@ -1,4 +1,4 @@
-"""Tables without constant columns, or without columns in which everything is absent: the likelihood is conditioned on that."""
+"""Ascertainment: likelihoods conditioned on the columns that a table can contain."""
 
 import itertools
 import json
@@ -43,7 +43,7 @@ def all_columns(n_states, missing):
 @pytest.mark.parametrize("ascertainment", KINDS)
 @pytest.mark.parametrize("tree", [THREE, FOUR])
 @pytest.mark.parametrize("noise", [0.0, 0.2])
-def test_columns_that_can_be_recorded_have_total_probability_one(ascertainment, tree, noise):
+def test_probabilities_of_recordable_columns_sum_to_one(ascertainment, tree, noise):
     n = tree.n_leaves
     for q, missing in itertools.product(SHARES, [(), (0,), (n - 1,), (0, 1)]):
         if ascertainment == "variable" and n - len(missing) < 2:
@@ -71,7 +71,7 @@ def test_likelihood_matches_brute_force(ascertainment, tree, noise):
     assert mixed.log_likelihood(tree, X) == pytest.approx(expected, abs=1e-11)
 
 
-def test_cells_with_several_states_count_as_missing_in_the_condition():
+def test_condition_treats_state_sets_as_missing():
     q, column = np.array(SHARES[1]), np.array([0.0, 1.0, ct.state_set(0, 2), 2.0])
     process = ct.Multinomial(0.8, [q])
     conditional = process.replace(ascertainment="variable").log_likelihood(FOUR, column[:, None])
@@ -80,19 +80,19 @@ def test_cells_with_several_states_count_as_missing_in_the_condition():
     assert conditional == pytest.approx(process.log_likelihood(FOUR, column[:, None]) - expected, abs=1e-12)
 
 
-def test_precision_on_very_short_trees():
+def test_likelihood_is_precise_on_very_short_trees():
     """On a tree of height 0 < h << 1 only one branch has a mutation: which one is chosen in proportion to its length."""
     for scale in (1e-3, 1e-6, 1e-9):
         tree = ct.Tree(FOUR.children, scale * FOUR.heights)
         process = ct.Multinomial(1.0, [[0.5, 0.5]], ascertainment="variable")
-        found = math.exp(process.log_likelihood(tree, [[0], [1], [1], [1]]))
+        actual = math.exp(process.log_likelihood(tree, [[0], [1], [1], [1]]))
         # branches of 0.3, 0.3, 0.7, 0.7 and two more that are one below the root, of 0.9 + 0.5; 0 and 1 are alike
-        assert found == pytest.approx(0.5 * 0.3 / (0.3 + 0.3 + 0.7 + 0.7 + 0.9 + 0.5), rel=3 * scale + 1e-7)
+        assert actual == pytest.approx(0.5 * 0.3 / (0.3 + 0.3 + 0.7 + 0.7 + 0.9 + 0.5), rel=3 * scale + 1e-7)
     far = ct.Tree.from_newick("((a:1e-7,b:1e-7):5,c:5.0000001);")
     assert math.exp(process.log_likelihood(far, [[0], [1], [nan]])) == pytest.approx(0.5, rel=1e-6)
 
 
-def test_unrecordable_columns_are_named():
+def test_unrecordable_columns_are_rejected_by_name():
     X = np.array([[0, 1, 0, nan], [1, 1, 0, 0], [0, 1, 0, nan]])
     process = ct.Multinomial(ascertainment="variable")
     tree = ct.simulate_tree(3, random_state=0)
@@ -118,7 +118,7 @@ def test_unrecordable_columns_are_named():
         ct.Multinomial(ascertainment="constant")
 
 
-def test_ascertainment_is_a_process_parameter():
+def test_process_copies_keep_ascertainment():
     process = ct.Multinomial(0.5, [[0.4, 0.6]], 0.1, "present")
     assert process.replace(rate=2.0).ascertainment == "present"
     assert process.rescale_clock(2.0).ascertainment == "present"
@@ -130,7 +130,7 @@ def test_ascertainment_is_a_process_parameter():
 
 
 @pytest.mark.parametrize("ascertainment", KINDS)
-def test_simulated_columns_are_recorded_ones_with_their_probabilities(ascertainment):
+def test_simulated_columns_have_conditional_probabilities(ascertainment):
     """Pearson's statistic is held to its quantile of 1e-6."""
     process = ct.Multinomial(0.3, [[0.6, 0.4]] * 4000, 0.1, ascertainment)
     X = process.simulate(THREE, random_state=1)
@@ -145,7 +145,7 @@ def test_simulated_columns_are_recorded_ones_with_their_probabilities(ascertainm
     assert statistic < 38  # of 6 degrees of freedom or less
 
 
-def test_unrecordable_columns_cannot_be_simulated(monkeypatch):
+def test_simulation_of_unrecordable_columns_is_rejected(monkeypatch):
     monkeypatch.setattr("coaltree.process.multinomial.MAX_REDRAWS", 3)
     with pytest.raises(InputError, match="recorded too rarely"):
         ct.Multinomial(1e-9, [[0.5, 0.5]], ascertainment="variable").simulate(THREE, random_state=0)
@@ -164,23 +164,23 @@ def check_mean(values, expected, what):
 @pytest.mark.parametrize(
     ("ascertainment", "n"), [("variable", 3), ("present", 3), pytest.param("variable", 4, marks=pytest.mark.slow)]
 )
-def test_posterior_of_trees_matches_quadrature(ascertainment, n):
+def test_mcmc_posterior_matches_quadrature(ascertainment, n):
     X, process = table(n)
     process = process.replace(ascertainment=ascertainment)
     truth = exact_posterior.integrals(X, process)
     rng = np.random.default_rng(1)
     chain = Chain(X, process, without_ties(ct.simulate_tree(n, random_state=rng), rng), rng)
-    found = []
+    results = []
     for _ in range(1000):
         chain.move(n)
-        found.append(chain.sample())
+        results.append(chain.sample())
     tree = chain.tree()
     assert chain.log_joint == pytest.approx(ct.log_joint(tree, X, process), abs=1e-9)
-    check_mean([s.heights[-1] for s in found], sum(h.moment for h in truth.histories) / truth.evidence, "root")
+    check_mean([s.heights[-1] for s in results], sum(h.moment for h in truth.histories) / truth.evidence, "root")
     for topology in {exact_posterior.clades(h.children) for h in truth.histories}:
         mass = sum(h.mass for h in truth.histories if exact_posterior.clades(h.children) == topology)
-        seen = [exact_posterior.clades(s.children.tolist()) == topology for s in found]
-        check_mean(seen, mass / truth.evidence, topology)
+        matches = [exact_posterior.clades(s.children.tolist()) == topology for s in results]
+        check_mean(matches, mass / truth.evidence, topology)
 
 
 def test_chain_samples_powered_posterior():
@@ -194,11 +194,11 @@ def test_chain_samples_powered_posterior():
     density = np.exp([power * process.log_likelihood(tree, X) - tree.heights[-1] for tree in trees]) * heights
     rng = np.random.default_rng(2)
     chain = Chain(X, process, without_ties(trees[200], rng), rng, power=power)
-    found = []
+    results = []
     for _ in range(1000):
         chain.move(2)
-        found.append(chain.tree().heights[-1])
-    check_mean(found, density @ heights / density.sum(), "root")
+        results.append(chain.tree().heights[-1])
+    check_mean(results, density @ heights / density.sum(), "root")
     joint = power * process.log_likelihood(chain.tree(), X) - chain.tree().heights[-1]
     assert chain.log_joint == pytest.approx(joint, abs=1e-10)
 
@@ -208,21 +208,21 @@ def test_smc_evidence_is_exact():
     X, process = table(3)
     process = process.replace(ascertainment="variable")
     truth = exact_posterior.integrals(X, process)
-    for what, (mean, error, wanted) in exact_posterior.sampled(X, process, "post-post", truth).items():
-        assert abs(mean - wanted) < 6 * error + 1e-3 * truth.evidence, what
+    for what, (mean, error, value) in exact_posterior.sampled(X, process, "post-post", truth).items():
+        assert abs(mean - value) < 6 * error + 1e-3 * truth.evidence, what
     sample = ct.smc(X, process, n_particles=20, random_state=0)
     expected = [ct.log_joint(tree, X, process) for tree in sample.trees]
     np.testing.assert_allclose(sample.log_joints, expected, atol=1e-9)
     assert sample.log_evidence_traces[0, -1] == pytest.approx(sample.log_evidence)
 
 
-def test_greedy_trees_know_their_joint_density_and_can_be_refined():
+def test_greedy_log_joint_is_correct_and_refine_improves_it():
     process = ct.Multinomial(0.4, [[0.5, 0.5]] * 60, ascertainment="variable")
     X = process.simulate(ct.simulate_tree(12, random_state=3), random_state=4)
-    found = ct.greedy(X, process)
-    assert found.log_joint == pytest.approx(ct.log_joint(found.tree, X, process), abs=1e-9)
-    better = ct.refine(found.tree, X, process)
-    assert better.log_joint > found.log_joint
+    result = ct.greedy(X, process)
+    assert result.log_joint == pytest.approx(ct.log_joint(result.tree, X, process), abs=1e-9)
+    better = ct.refine(result.tree, X, process)
+    assert better.log_joint > result.log_joint
     assert better.log_joint == pytest.approx(ct.log_joint(better.tree, X, process), abs=1e-9)
     # no height can be better by itself
     for k in range(12, 23):
@@ -251,7 +251,7 @@ def test_gradients_match_finite_differences(ascertainment):
 
 @pytest.mark.parametrize("ascertainment", KINDS)
 @pytest.mark.parametrize("pooled", [True, False])
-def test_calibration_climbs_to_where_no_rate_is_better(ascertainment, pooled):
+def test_calibrate_reaches_local_maximum(ascertainment, pooled):
     tree = ct.simulate_tree(20, random_state=5)
     true = ct.Multinomial(0.3, [[0.6, 0.4]] * 30, ascertainment=ascertainment)
     X = true.simulate(tree, random_state=6)
@@ -259,8 +259,8 @@ def test_calibration_climbs_to_where_no_rate_is_better(ascertainment, pooled):
     X = X[:, true._is_recorded(X)]
     process = ct.Multinomial(1.0 if pooled else np.ones(X.shape[1]), ascertainment=ascertainment).resolve(X)
 
-    def density(own):
-        return own.log_likelihood(tree, X) + own.log_parameter_prior(X)
+    def density(candidate):
+        return candidate.log_likelihood(tree, X) + candidate.log_parameter_prior(X)
 
     fitted = ct.calibrate(process, tree, X)
     assert fitted.ascertainment == ascertainment
@@ -274,15 +274,15 @@ def test_calibration_climbs_to_where_no_rate_is_better(ascertainment, pooled):
 
 
 @pytest.mark.parametrize("ascertainment", ["variable", pytest.param("present", marks=pytest.mark.slow)])
-def test_rates_and_equilibria_are_drawn_from_their_posterior(ascertainment):
+def test_parameter_draws_match_quadrature(ascertainment):
     """Given a tree, the means of the rate and of shares are those of quadrature."""
     X = np.array([[0, 1, 1], [1, 1, 0], [0, 0, nan], [1, nan, 1]])
     process = ct.Multinomial(0.8, [[0.4, 0.6]] * 3, 0.15, ascertainment)
     sampler, rng = MultinomialSampler(process, X, True), np.random.default_rng(3)
-    drawn = []
+    draws = []
     for _ in range(600):
         process = sampler.draw(process, FOUR, rng)
-        drawn.append([float(process.rate), process.equilibrium[0][0], process.equilibrium[2][0]])
+        draws.append([float(process.rate), process.equilibrium[0][0], process.equilibrium[2][0]])
     rates, shares = np.exp(np.linspace(-7, 2.5, 24)), (np.arange(12) + 0.5) / 12
     density = np.empty((24, 3, 12))  # columns are independent given the rate
     for (r, rate), (s, share) in itertools.product(enumerate(rates), enumerate(shares)):
@@ -292,13 +292,13 @@ def test_rates_and_equilibria_are_drawn_from_their_posterior(ascertainment):
     sums = density.sum(axis=2)
     of_rate = rates**1.1 * np.exp(-rates / 1.1) * sums.prod(axis=1)
     of_rate /= of_rate.sum()
-    wanted = [of_rate @ rates, *(of_rate @ ((density[:, d] @ shares) / sums[:, d]) for d in (0, 2))]
-    for column, expected, what in zip(np.array(drawn).T, wanted, ("rate", "first share", "third share"), strict=True):
+    target = [of_rate @ rates, *(of_rate @ ((density[:, d] @ shares) / sums[:, d]) for d in (0, 2))]
+    for column, expected, what in zip(np.array(draws).T, target, ("rate", "first share", "third share"), strict=True):
         check_mean(column, expected, what)
 
 
 @pytest.mark.parametrize("ascertainment", ["variable", pytest.param("present", marks=pytest.mark.slow)])
-def test_draws_of_trees_and_parameters_return_the_prior(ascertainment):
+def test_joint_draws_leave_prior_invariant(ascertainment):
     """Draws of tree and parameters, then a table given them, then both given the table, return the prior (Geweke, 2004).
 
     Means are held to 5 standard errors of batches.
@@ -306,19 +306,19 @@ def test_draws_of_trees_and_parameters_return_the_prior(ascertainment):
     rng, n = np.random.default_rng(11), 3
     tree = ct.simulate_tree(n, random_state=rng)
     process = ct.Multinomial(1.0, [[0.5, 0.5]] * 2, 0.2, ascertainment)
-    drawn = []
+    draws = []
     for _ in range(400):
         X = process.simulate(tree, random_state=rng)
         chain = Chain(X, process, without_ties(tree, rng), rng, process.sampler(X, False))
         chain.move(n)
         tree, process = chain.tree(), chain.process
-        drawn.append([float(process.rate), tree.heights[-1], process.equilibrium[0][0], float(process.noise)])
-    wanted = {"rate": 1.1 * 1.1, "root": 2 * (1 - 1 / n), "share": 0.5, "noise": 1 / 6}
-    for column, (what, expected) in zip(np.array(drawn).T, wanted.items(), strict=True):
+        draws.append([float(process.rate), tree.heights[-1], process.equilibrium[0][0], float(process.noise)])
+    target = {"rate": 1.1 * 1.1, "root": 2 * (1 - 1 / n), "share": 0.5, "noise": 1 / 6}
+    for column, (what, expected) in zip(np.array(draws).T, target.items(), strict=True):
         check_mean(column, expected, what)
 
 
-def test_unseen_columns_are_drawn_as_often_as_expected():
+def test_unrecorded_columns_are_drawn_with_expected_counts():
     X, process = table(4)
     process = process.replace(ascertainment="variable", noise=0.2)
     unseen = Unseen.from_table(process, X)
@@ -338,7 +338,7 @@ def test_unseen_columns_are_drawn_as_often_as_expected():
 # -- what it is for --------------------------------------------------------------------------------------------------
 
 
-def test_ascertainment_removes_bias_of_heights():
+def test_ascertainment_removes_height_bias():
     """The mean log ratio of the most likely height of a tree to the true one, over 12 tables, is held to 4.5 standard errors."""
     factors = np.linspace(-1.5, 2.5, 21)
     errors = {None: [], "variable": []}
@@ -346,13 +346,15 @@ def test_ascertainment_removes_bias_of_heights():
         tree = ct.simulate_tree(10, random_state=seed)
         process = ct.Multinomial(0.3, [[0.5, 0.5]] * 100, ascertainment="variable")
         X = process.simulate(tree, random_state=100 + seed)
-        for ascertainment, own in errors.items():
-            given = process.replace(ascertainment=ascertainment)
-            logs = [given.rescale_clock(math.exp(-factor)).log_likelihood(tree, X) for factor in factors]
+        for ascertainment, log_ratios in errors.items():
+            conditional = process.replace(ascertainment=ascertainment)
+            logs = [conditional.rescale_clock(math.exp(-factor)).log_likelihood(tree, X) for factor in factors]
             best = int(np.argmax(logs))
             near = slice(best - 1, best + 2)
-            own.append(np.roots(np.polyder(np.polyfit(factors[near], logs[near], 2)))[0])
-    means = {key: (np.mean(own), np.std(own, ddof=1) / math.sqrt(12)) for key, own in errors.items()}
+            log_ratios.append(np.roots(np.polyder(np.polyfit(factors[near], logs[near], 2)))[0])
+    means = {
+        key: (np.mean(log_ratios), np.std(log_ratios, ddof=1) / math.sqrt(12)) for key, log_ratios in errors.items()
+    }
     assert means[None][0] > 0.5
     assert means[None][0] > 10 * means[None][1]
     assert abs(means["variable"][0]) < 4.5 * means["variable"][1]
@@ -368,7 +370,7 @@ def matrix():
     return pd.DataFrame(X.astype(int).astype(str), columns=[f"c{d}" for d in range(30)])
 
 
-def test_ascertainment_in_estimator(matrix, tmp_path):
+def test_estimator_supports_ascertainment(matrix, tmp_path):
     process = ct.Multinomial(ascertainment="variable")
     model = ct.CoalescentClustering(
         inference="mcmc", n_samples=30, n_chains=2, categorical_process=process, draw_parameters=True, random_state=0
@@ -382,13 +384,13 @@ def test_ascertainment_in_estimator(matrix, tmp_path):
     np.testing.assert_array_equal(model.score_samples(matrix), again.score_samples(matrix))
 
 
-def test_predictions_on_row_subset_ignore_ascertainment(matrix, monkeypatch):
+def test_predictions_with_row_subset_ignore_ascertainment(matrix, monkeypatch):
     monkeypatch.setattr("coaltree.workflow.model.max_rows", lambda n_columns: 4)
     model = ct.CoalescentClustering(categorical_process=ct.Multinomial(ascertainment="variable")).fit(matrix)
     assert np.isfinite(model.score_samples(matrix)).all()
 
 
-def test_estimator_names_unrecordable_columns(matrix):
+def test_estimator_rejects_unrecordable_columns_by_name(matrix):
     table = matrix.assign(same="1", other="0")
     for ascertainment, advice in (("variable", "Leave them out, or"), ("present", "use ascertainment='variable'")):
         process = ct.Multinomial(ascertainment=ascertainment)
@@ -399,7 +401,7 @@ def test_estimator_names_unrecordable_columns(matrix):
         ct.CoalescentClustering(categorical_process=ct.Multinomial(ascertainment="variable")).fit(either)
 
 
-def test_ascertainment_in_command_line(matrix, tmp_path, monkeypatch, capsys):
+def test_fit_command_supports_ascertainment(matrix, tmp_path, monkeypatch, capsys):
     """From a NEXUS file, whose characters are categorical."""
     rows = "\n".join(f"row{i} {''.join(row)}" for i, row in enumerate(matrix.to_numpy()))
     header = (

@@ -1,4 +1,4 @@
-"""Where a new leaf attaches, before anything is known of it: against quadrature, and against the coalescent itself."""
+"""Attachment points of a new leaf under the prior, against quadrature and simulated coalescents."""
 
 from itertools import pairwise
 
@@ -44,21 +44,21 @@ def quad_mass(tree, low, high, power=0):
     return total
 
 
-def branch_masses(tree, found):
-    return np.bincount(found.nodes, np.exp(found.log_masses), minlength=tree.n_nodes)
+def branch_masses(tree, points):
+    return np.bincount(points.nodes, np.exp(points.log_masses), minlength=tree.n_nodes)
 
 
 @given(trees(), st.sampled_from([0.0, 1e-3, 1.0, 100.0]), st.sampled_from([0.3, 1.1]))
-def test_all_places_together_have_probability_one(tree, shift, width):
-    found = attachment_points(tree, shift, width)
-    assert np.exp(found.log_masses).sum() == pytest.approx(1.0, abs=1e-9)
+def test_attachment_point_masses_sum_to_one(tree, shift, width):
+    points = attachment_points(tree, shift, width)
+    assert np.exp(points.log_masses).sum() == pytest.approx(1.0, abs=1e-9)
     tops = np.append(tree.heights[tree.parents[:-1]], np.inf)
-    assert np.all(np.diff(found.nodes) >= 0)
-    assert np.all((found.heights >= tree.heights[found.nodes]) & (found.heights <= tops[found.nodes]))
+    assert np.all(np.diff(points.nodes) >= 0)
+    assert np.all((points.heights >= tree.heights[points.nodes]) & (points.heights <= tops[points.nodes]))
 
 
 @given(trees(most=6))
-def test_masses_of_branches_by_quadrature(tree):
+def test_branch_masses_match_quadrature(tree):
     masses = branch_masses(tree, attachment_points(tree))
     tops = np.append(tree.heights[tree.parents[:-1]], np.inf)
     for node in range(tree.n_nodes):
@@ -67,29 +67,29 @@ def test_masses_of_branches_by_quadrature(tree):
 
 
 @given(trees(most=6), st.floats(0, 3), st.floats(0, 3))
-def test_masses_of_intervals_by_quadrature(tree, a, b):
+def test_interval_masses_match_quadrature(tree, a, b):
     scale = tree.heights[-1] if tree.heights[-1] > 0 else 1.0
     low, high = sorted([a * scale, b * scale])
     survival = Survival(tree)
     assert survival.log_survival(np.array([low]))[0] == pytest.approx(-exposure(tree, low), rel=1e-9, abs=1e-12)
-    found = survival.log_mass(np.array([low, low]), np.array([high, np.inf]))
-    assert np.exp(found[0]) == pytest.approx(quad_mass(tree, low, high), rel=1e-6, abs=1e-10)
-    assert np.exp(found[1]) == pytest.approx(quad_mass(tree, low, np.inf), rel=1e-6, abs=1e-10)
+    actual = survival.log_mass(np.array([low, low]), np.array([high, np.inf]))
+    assert np.exp(actual[0]) == pytest.approx(quad_mass(tree, low, high), rel=1e-6, abs=1e-10)
+    assert np.exp(actual[1]) == pytest.approx(quad_mass(tree, low, np.inf), rel=1e-6, abs=1e-10)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 30])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 50.0])
-def test_mean_heights_by_quadrature(n, scale):
-    """Points stand for their cells: means of h and of 1 / (h + shift) over all places come out."""
-    drawn = simulate_tree(n, n)
-    tree = Tree(drawn.children, scale * drawn.heights)
+def test_attachment_point_moments_match_quadrature(n, scale):
+    """The points represent their cells: they give the means of h and of 1 / (h + shift) under the prior."""
+    simulated = simulate_tree(n, n)
+    tree = Tree(simulated.children, scale * simulated.heights)
     # the integral of k h exp(-exposure) is that of exp(-exposure)
     expected = quad_mass(tree, 0.0, np.inf)
-    found = attachment_points(tree)
-    assert np.sum(np.exp(found.log_masses) * found.heights) == pytest.approx(expected, rel=2e-3)
+    points = attachment_points(tree)
+    assert np.sum(np.exp(points.log_masses) * points.heights) == pytest.approx(expected, rel=2e-3)
 
 
-def test_one_and_two_leaves_by_hand():
+def test_attachment_points_of_one_and_two_leaves():
     one = attachment_points(Tree([], [0.0]))
     assert np.all(one.nodes == 0)
     assert np.sum(np.exp(one.log_masses) * one.heights) == pytest.approx(1.0, rel=1e-4)  # an exponential of rate 1
@@ -101,7 +101,7 @@ def test_one_and_two_leaves_by_hand():
         )
 
 
-def test_where_the_last_leaf_of_a_coalescent_attaches():
+def test_attachment_prior_matches_simulated_coalescent():
     """The prior is what Kingman's coalescent says of one leaf given all others.
 
     Put all places in a row, branch by branch: the probability of those before the one where the leaf is has a uniform

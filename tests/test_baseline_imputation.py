@@ -1,4 +1,4 @@
-"""Other ways to tell missing cells, against their definitions, cell by cell."""
+"""Baselines that predict missing cells, against their definitions."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ def table():
 
 
 @pytest.mark.parametrize("rival", RIVALS, ids=name)
-def test_probabilities(rival, table):
+def test_predicted_probabilities_are_valid(rival, table):
     rows, columns = np.nonzero(np.isnan(table))
     rival.fit(table)
     probabilities = rival.predict_proba(rows, columns)
@@ -42,11 +42,11 @@ def test_probabilities(rival, table):
     np.testing.assert_allclose(probabilities[np.arange(len(rows)), predicted], probabilities.max(axis=1))
 
 
-def test_modes(table):
+def test_column_mode_predicts_column_shares(table):
     probabilities = ColumnMode().fit(table).predict_proba(*np.nonzero(np.isnan(table)))
-    for column, found in zip(np.nonzero(np.isnan(table))[1], probabilities, strict=True):
+    for column, probability in zip(np.nonzero(np.isnan(table))[1], probabilities, strict=True):
         values = table[:, column][~np.isnan(table[:, column])]
-        np.testing.assert_allclose(found, [np.mean(values == state) for state in range(len(found))])
+        np.testing.assert_allclose(probability, [np.mean(values == state) for state in range(len(probability))])
 
 
 def distance(x, y):
@@ -54,32 +54,32 @@ def distance(x, y):
     return np.mean(x[both] != y[both]) if both.any() else 1.0
 
 
-def test_nearest_rows(table):
+def test_nearest_row_predicts_shares_of_nearest_rows(table):
     rows, columns = np.nonzero(np.isnan(table))
     probabilities = NearestRow().fit(table).predict_proba(rows, columns)
-    for row, column, found in zip(rows, columns, probabilities, strict=True):
+    for row, column, probability in zip(rows, columns, probabilities, strict=True):
         having = np.flatnonzero(~np.isnan(table[:, column]))
         distances = np.array([distance(table[row], table[other]) for other in having])
         nearest = table[having[distances <= distances.min() + 1e-9], column]
-        np.testing.assert_allclose(found, [np.mean(nearest == state) for state in range(len(found))])
+        np.testing.assert_allclose(probability, [np.mean(nearest == state) for state in range(len(probability))])
 
 
-def test_nearest_in_the_tree(table):
+def test_nearest_in_tree_predicts_shares_of_smallest_observed_clade(table):
     rows, columns = np.nonzero(np.isnan(table))
     rival = NearestInTree().fit(table)
     probabilities = rival.predict_proba(rows, columns)
     tree = rival.tree_
-    for row, column, found in zip(rows, columns, probabilities, strict=True):
+    for row, column, probability in zip(rows, columns, probabilities, strict=True):
         node = row
         while np.isnan(table[tree.leaves_below(node), column]).all():
             node = tree.parents[node]
         values = table[tree.leaves_below(node), column]
         values = values[~np.isnan(values)]
-        np.testing.assert_allclose(found, [np.mean(values == state) for state in range(len(found))])
+        np.testing.assert_allclose(probability, [np.mean(values == state) for state in range(len(probability))])
 
 
-def test_groups_tell_cells():
-    """Where groups are clear, all but the mode know better than the column alone."""
+def test_baselines_recover_cells_of_clear_groups():
+    """With clear groups, all methods but the mode predict better than the column alone."""
     rng = np.random.default_rng(1)
     truth = np.repeat([0.0, 1.0], 25)[:, None] * np.ones(8)
     truth = np.where(rng.random(truth.shape) < 0.05, 1 - truth, truth)
@@ -92,7 +92,7 @@ def test_groups_tell_cells():
     assert min(right.values()) > 0.8
 
 
-def test_of_equally_probable_states_the_commoner_one():
+def test_predict_breaks_ties_by_commoner_state():
     X = [[0, 0], [1, 1], [2, 1], [3, np.nan], [1, 0], [0, 1]]
     rival = NearestRow().fit(X)  # all others are as far from row 3
     assert rival.predict_proba([3], [1])[0, :2].tolist() == [0.4, 0.6]
@@ -102,7 +102,7 @@ def test_of_equally_probable_states_the_commoner_one():
 
 
 @pytest.mark.parametrize("rival", RIVALS, ids=name)
-def test_columns_and_rows_without_any_cell(rival):
+def test_empty_columns_and_rows_are_handled(rival):
     nan = np.nan
     X = [[0, nan, 1], [nan, nan, nan], [1, nan, 1], [1, nan, nan]]
     rival.fit(X)
@@ -113,13 +113,13 @@ def test_columns_and_rows_without_any_cell(rival):
 
 
 @pytest.mark.parametrize("rival", RIVALS, ids=name)
-def test_one_row(rival):
+def test_baselines_accept_one_row(rival):
     assert rival.fit([[np.nan, 2.0]]).predict([], []).tolist() == []
     assert rival.predict_proba([], []).shape == (0, 3)
 
 
 @pytest.mark.parametrize("make", [ColumnMode, NearestRow, NearestInTree, lambda: PrincipalComponentCells(2)])
-def test_not_fitted_and_invalid_codes(make):
+def test_unfitted_baseline_and_invalid_codes_are_rejected(make):
     with pytest.raises(NotFittedError, match="call fit first"):
         make().predict([0], [0])
     with refused("Row 1 column 0 code 1e+12 codes 10,000"):
@@ -128,7 +128,7 @@ def test_not_fitted_and_invalid_codes(make):
         make().fit(pd.DataFrame({"a": ["x", "y"]}))
 
 
-def test_invalid_cells(table):
+def test_invalid_cells_are_rejected(table):
     rival = ColumnMode().fit(table)
     row, column = np.argwhere(~np.isnan(table))[0]
     with pytest.raises(InputError, match=f"The cell in row {row}, column {column} is not missing"):

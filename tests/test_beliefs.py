@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 import coaltree as ct
 import reference
 from coaltree.errors import InputError
+from tables import code_table
 
 # -- dense computations --------------------------------------------------------------------------------------------
 
 
 def ancestors(tree, node):
     """Return the node and all above it."""
-    found = [node]
-    while found[-1] != tree.n_nodes - 1:
-        found.append(int(np.flatnonzero((tree.children == found[-1]).any(axis=1))[0]) + tree.n_leaves)
-    return found
+    values = [node]
+    while values[-1] != tree.n_nodes - 1:
+        values.append(int(np.flatnonzero((tree.children == values[-1]).any(axis=1))[0]) + tree.n_leaves)
+    return values
 
 
 def meeting_height(tree, place, other):
@@ -45,33 +46,33 @@ def brownian_state(tree, X, process, place):
     n, n_columns = X.shape
     meet = meeting_heights(tree, [*leaf_places(tree), place])
     covariance = meet.max() + 1 - meet  # where the flat state is does not matter, as long as it is above all else
-    C, c, own = covariance[:n, :n] + process.noise * np.eye(n), covariance[:n, n], covariance[n, n]
+    C, c, values = covariance[:n, :n] + process.noise * np.eye(n), covariance[:n, n], covariance[n, n]
     if process.variance.ndim == 2:
-        seen, x = np.arange(n * n_columns), X.ravel()
-        C, c, own = np.kron(C, process.variance), np.kron(c[:, None], process.variance), own * process.variance
-        return kriging(x, C, c, own, np.kron(np.ones((n, 1)), np.eye(n_columns)), np.eye(n_columns))
+        observed, x = np.arange(n * n_columns), X.ravel()
+        C, c, values = np.kron(C, process.variance), np.kron(c[:, None], process.variance), values * process.variance
+        return kriging(x, C, c, values, np.kron(np.ones((n, 1)), np.eye(n_columns)), np.eye(n_columns))
     means, variances = np.zeros(n_columns), np.full(n_columns, np.inf)
     for d, scale in enumerate(np.broadcast_to(process.variance, n_columns)):
-        seen = np.flatnonzero(~np.isnan(X[:, d]))
-        if len(seen):
-            one = np.ones((len(seen), 1))
+        observed = np.flatnonzero(~np.isnan(X[:, d]))
+        if len(observed):
+            one = np.ones((len(observed), 1))
             mean, variance = kriging(
-                X[seen, d], scale * C[np.ix_(seen, seen)], scale * c[seen, None], scale * own, one, 1
+                X[observed, d], scale * C[np.ix_(observed, observed)], scale * c[observed, None], scale * values, one, 1
             )
             means[d], variances[d] = mean[0], variance[0]
     return means, variances
 
 
-def kriging(x, C, c, own, design, own_design):
+def kriging(x, C, c, point_variance, design, design_of_point):
     """Condition on ``x = design mu + N(0, C)`` with a flat prior for mu; c is the covariance of x with what is asked for."""
     inverse = np.linalg.inv(C)
     information = design.T @ inverse @ design
     mu = np.linalg.solve(information, design.T @ inverse @ x)
-    rest = own_design - c.T @ inverse @ design
-    mean = np.atleast_1d(own_design @ mu if np.ndim(own_design) else own_design * mu) + c.T @ inverse @ (
+    rest = design_of_point - c.T @ inverse @ design
+    mean = np.atleast_1d(design_of_point @ mu if np.ndim(design_of_point) else design_of_point * mu) + c.T @ inverse @ (
         x - design @ mu
     )
-    variance = own - c.T @ inverse @ c + rest @ np.linalg.solve(information, rest.T)
+    variance = point_variance - c.T @ inverse @ c + rest @ np.linalg.solve(information, rest.T)
     return mean, np.diag(np.atleast_2d(variance))
 
 
@@ -80,8 +81,8 @@ def stationary_state(tree, X, process, place):
     n, n_columns = X.shape
     places = [*leaf_places(tree), place]
     h = np.array([height for _, height in places])
-    kept = np.exp(-process.rate * (2 * meeting_heights(tree, places) - h[:, None] - h))
-    C, c = kept[:n, :n] + process.noise * np.eye(n), kept[:n, n]
+    retention = np.exp(-process.rate * (2 * meeting_heights(tree, places) - h[:, None] - h))
+    C, c = retention[:n, :n] + process.noise * np.eye(n), retention[:n, n]
     Y, mean = X - process.mean, np.broadcast_to(process.mean, n_columns)
     if process.variance.ndim == 2:
         cross = np.kron(c[:, None], process.variance)
@@ -89,9 +90,9 @@ def stationary_state(tree, X, process, place):
         return mean + cross.T @ solved[:, 0], np.diag(process.variance - cross.T @ solved[:, 1:])
     means, variances = np.empty(n_columns), np.empty(n_columns)
     for d, scale in enumerate(np.broadcast_to(process.variance, n_columns)):
-        seen = np.flatnonzero(~np.isnan(Y[:, d]))
-        weights = np.linalg.solve(C[np.ix_(seen, seen)], c[seen])
-        means[d], variances[d] = mean[d] + weights @ Y[seen, d], scale * (1 - weights @ c[seen])
+        observed = np.flatnonzero(~np.isnan(Y[:, d]))
+        weights = np.linalg.solve(C[np.ix_(observed, observed)], c[observed])
+        means[d], variances[d] = mean[d] + weights @ Y[observed, d], scale * (1 - weights @ c[observed])
     return means, variances
 
 
@@ -133,14 +134,16 @@ def assert_states(tree, X, process, places, predictions, noise=False):
     for row, place in enumerate(places):
         n_seen = 0
         for part, columns in process.parts if isinstance(process, ct.Mixed) else [(process, range(X.shape[1]))]:
-            own = X[:, list(columns)]
+            values = X[:, list(columns)]
             if isinstance(part, ct.Multinomial):
-                expected = multinomial_state(tree, own, part, place)
+                expected = multinomial_state(tree, values, part, place)
                 where = [predictions.categorical.tolist().index(column) for column in columns]
-                found = [predictions.probability[row, predictions.start[c] : predictions.start[c + 1]] for c in where]
-                assert np.concatenate(found) == pytest.approx(expected, abs=1e-9), place
+                predicted = [
+                    predictions.probability[row, predictions.start[c] : predictions.start[c + 1]] for c in where
+                ]
+                assert np.concatenate(predicted) == pytest.approx(expected, abs=1e-9), place
             else:
-                mean, variance = DENSE[reference.kind(part)](tree, own, part, place)
+                mean, variance = DENSE[reference.kind(part)](tree, values, part, place)
                 if noise:
                     scale = np.diag(part.variance) if part.variance.ndim == 2 else part.variance
                     variance = variance + part.noise * scale
@@ -198,25 +201,19 @@ def stationary_missing(rng, n):
     return ct.OrnsteinUhlenbeck(rng.lognormal(), rng.normal(size=4), 2.0, rng.choice([0.0, 0.3])), X
 
 
-def code_table(rng, n, n_states, missing=0.25):
-    X = np.column_stack([rng.integers(0, k, n) for k in n_states]).astype(float)
-    X[rng.random(X.shape) < missing] = np.nan
-    return X
-
-
 def multinomial(rng, n):
     equilibria = [rng.dirichlet(np.full(k, 3.0)) for k in (2, 3, 1)]
-    return ct.Multinomial(rng.lognormal(size=3), equilibria), code_table(rng, n, (2, 3, 1))
+    return ct.Multinomial(rng.lognormal(size=3), equilibria), code_table(rng, n, (2, 3, 1), 0.25)
 
 
 def multinomial_estimated(rng, n):
-    return ct.Multinomial(0.7), code_table(rng, n, (2, 3))
+    return ct.Multinomial(0.7), code_table(rng, n, (2, 3), 0.25)
 
 
 def mixed(rng, n):
     """Columns of the two kinds take turns, and those of a part are not in their order."""
     X = np.empty((n, 4))
-    X[:, [3, 0]], X[:, [1, 2]] = real_table(rng, n, 2, 0.3), code_table(rng, n, (3, 2))
+    X[:, [3, 0]], X[:, [1, 2]] = real_table(rng, n, 2, 0.3), code_table(rng, n, (3, 2), 0.25)
     process = ct.Mixed(
         (ct.OrnsteinUhlenbeck(0.8, [0.3, -0.3], [0.5, 2.0], 0.1), [3, 0]),
         (ct.Multinomial([0.4, 1.5], [[0.5, 0.3, 0.2], [0.7, 0.3]]), [1, 2]),
@@ -261,7 +258,7 @@ def at(beliefs, places):
 
 
 @every_setup
-def test_states_at_nodes_and_leaves(setup):
+def test_beliefs_at_nodes_and_leaves_match_brute_force(setup):
     for n in range(1, largest(setup) + 1):
         for seed in range(2):
             rng = np.random.default_rng([n, seed])
@@ -274,7 +271,7 @@ def test_states_at_nodes_and_leaves(setup):
 
 
 @every_setup
-def test_states_at_points_of_branches_and_above_the_root(setup):
+def test_beliefs_on_branches_and_stem_match_brute_force(setup):
     for n in range(1, largest(setup) + 1):
         rng = np.random.default_rng([7, n])
         process, X = setup(rng, n)
@@ -287,8 +284,8 @@ def test_states_at_points_of_branches_and_above_the_root(setup):
 
 
 @every_setup
-def test_merges_at_height_zero(setup):
-    """Rows 0, 1, 2 are one point of the tree: their cells agree, or are missing, or differ by noise."""
+def test_beliefs_at_merges_of_height_zero(setup):
+    """Rows 0, 1 and 2 are at one point of the tree: their cells agree, are missing, or differ by noise."""
     rng = np.random.default_rng(3)
     process, X = setup(rng, 4)
     X[1:3] = np.where(np.isnan(X[1:3]), np.nan, X[0])
@@ -307,20 +304,20 @@ def rates_of(process):
 
 @settings(deadline=None, max_examples=30, derandomize=True)
 @given(st.sampled_from(SETUPS), st.integers(0, 2**32 - 1), st.floats(-2, 2))
-def test_states_at_random_points(setup, seed, log_scale):
-    """Trees far flatter and far taller than the coalescent's."""
+def test_beliefs_at_random_points_of_extreme_trees(setup, seed, log_scale):
+    """Trees far flatter and far taller than those of the coalescent."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, largest(setup) + 1))
     process, X = setup(rng, n)
-    drawn = ct.simulate_tree(n, rng)
-    tree = ct.Tree(drawn.children, 10.0**log_scale * drawn.heights)
+    simulated = ct.simulate_tree(n, rng)
+    tree = ct.Tree(simulated.children, 10.0**log_scale * simulated.heights)
     places = random_places(rng, tree, 5)
     beliefs = ct.Beliefs(tree, X, process)
     assert_states(tree, X, beliefs.process, places, at(beliefs, places))
 
 
-def test_states_agree_from_both_branch_ends():
-    """The end of a branch is the beginning of the next; above the root nothing is known that the root does not know."""
+def test_beliefs_agree_at_both_branch_ends():
+    """The beliefs at the end of a branch equal those at the beginning of the next."""
     rng = np.random.default_rng(4)
     for setup in SETUPS:
         process, X = setup(rng, 30)
@@ -336,30 +333,30 @@ def test_states_agree_from_both_branch_ends():
 
 
 @pytest.mark.parametrize("setup", [setup for setup in SETUPS if setup not in (brownian_full, stationary_full)])
-def test_missing_cells_have_the_density_of_the_table_with_them_over_that_without(setup):
+def test_beliefs_of_missing_cells_equal_likelihood_ratios(setup):
     rng = np.random.default_rng(5)
     process, X = setup(rng, 40)
     tree = ct.simulate_tree(40, rng)
     X[3, 0] = X[17, 1] = np.nan
     beliefs = ct.Beliefs(tree, X, process)
-    process, found = beliefs.process, beliefs.leaves()
+    process, actual = beliefs.process, beliefs.leaves()
     without = process.log_likelihood(tree, X)
     for row, column in [(3, 0), (17, 1)]:
         filled = X.copy()
-        if column in found.real:
-            k = found.real.tolist().index(column)
-            mean, sd = found.mean[row, k], found.sd[row, k]
+        if column in actual.real:
+            k = actual.real.tolist().index(column)
+            mean, sd = actual.mean[row, k], actual.sd[row, k]
             for filled[row, column] in (mean, mean + sd, mean - 3 * sd):
                 log_density = -0.5 * (np.log(2 * np.pi * sd**2) + ((filled[row, column] - mean) / sd) ** 2)
                 assert process.log_likelihood(tree, filled) - without == pytest.approx(log_density, rel=1e-7, abs=1e-7)
         else:
-            k = found.categorical.tolist().index(column)
-            shares = found.probability[row, found.start[k] : found.start[k + 1]]
+            k = actual.categorical.tolist().index(column)
+            shares = actual.probability[row, actual.start[k] : actual.start[k + 1]]
             for filled[row, column], share in enumerate(shares):
                 assert np.exp(process.log_likelihood(tree, filled) - without) == pytest.approx(share, abs=1e-9)
 
 
-def hung(tree, place):
+def attach_leaf(tree, place):
     """Return the tree with one more leaf, the last, that hangs from a place; ties are not looked after."""
     n, (node, height) = tree.n_leaves, place
     merges = [(h, [int(c) for c in pair]) for pair, h in zip(tree.children, tree.merge_heights, strict=True)]
@@ -377,8 +374,8 @@ def hung(tree, place):
 
 
 @every_setup
-def test_a_new_leaf_has_the_density_of_the_taller_table(setup):
-    """What `new_leaves` says a leaf would show that hangs from a place, against the likelihood on the tree with that leaf."""
+def test_beliefs_of_new_leaf_equal_likelihood_ratios(setup):
+    """The beliefs of `new_leaves` against the likelihood on the tree with that leaf."""
     rng = np.random.default_rng(6)
     process, X = setup(rng, 12)
     tree = ct.simulate_tree(12, rng)
@@ -387,32 +384,32 @@ def test_a_new_leaf_has_the_density_of_the_taller_table(setup):
     heights = tree.heights[nodes] + 0.4 * (tops[nodes] - tree.heights[nodes])
     beliefs = ct.Beliefs(tree, X, process)
     process = beliefs.process
-    (found,) = beliefs.new_leaves(nodes, heights)
+    (actual,) = beliefs.new_leaves(nodes, heights)
     before = process.log_likelihood(tree, X)
     codes_or_values = X[4]
     for k, place in enumerate(zip(nodes.tolist(), heights.tolist(), strict=True)):
         taller = np.vstack([X, codes_or_values])
-        expected = process.log_likelihood(hung(tree, place), taller) - before
+        expected = process.log_likelihood(attach_leaf(tree, place), taller) - before
         total = 0.0
         if process.__class__ in (ct.Brownian, ct.OrnsteinUhlenbeck) and process.variance.ndim == 2:
             # the columns' own distributions are given, and of one state all of them are uncorrelated once whitened
             deviations = np.sqrt(np.diag(process.variance))
-            factor = np.linalg.cholesky(process.variance) * (found.sd[k, 0] / deviations[0])
-            white = np.linalg.solve(factor, codes_or_values - found.mean[k])
+            factor = np.linalg.cholesky(process.variance) * (actual.sd[k, 0] / deviations[0])
+            white = np.linalg.solve(factor, codes_or_values - actual.mean[k])
             total = -0.5 * (white @ white + 3 * np.log(2 * np.pi)) - np.log(np.diag(factor)).sum()
         else:
-            for c, column in enumerate(found.real):
-                z = (codes_or_values[column] - found.mean[k, c]) / found.sd[k, c]
-                if not np.isnan(z) and np.isfinite(found.sd[k, c]):
-                    total -= 0.5 * (np.log(2 * np.pi * found.sd[k, c] ** 2) + z**2)
-            for c, column in enumerate(found.categorical):
+            for c, column in enumerate(actual.real):
+                z = (codes_or_values[column] - actual.mean[k, c]) / actual.sd[k, c]
+                if not np.isnan(z) and np.isfinite(actual.sd[k, c]):
+                    total -= 0.5 * (np.log(2 * np.pi * actual.sd[k, c] ** 2) + z**2)
+            for c, column in enumerate(actual.categorical):
                 if not np.isnan(codes_or_values[column]):
-                    total += np.log(found.probability[k, found.start[c] + int(codes_or_values[column])])
+                    total += np.log(actual.probability[k, actual.start[c] + int(codes_or_values[column])])
         assert total == pytest.approx(expected, rel=1e-7, abs=1e-7), place
 
 
-def test_points_in_many_blocks():
-    """More points than are held in memory at a time, in any order."""
+def test_beliefs_are_independent_of_blocks():
+    """More points than fit into one block, in any order."""
     rng = np.random.default_rng(7)
     process, X = mixed(rng, 3)
     tree = ct.simulate_tree(3, rng)
@@ -429,7 +426,7 @@ def test_points_in_many_blocks():
 # -- edges ---------------------------------------------------------------------------------------------------------
 
 
-def test_probabilities_add_up_to_one_and_known_states_are_certain():
+def test_beliefs_sum_to_one_and_observed_states_are_certain():
     rng = np.random.default_rng(8)
     process, X = multinomial(rng, 60)
     tree = ct.simulate_tree(60, rng)
@@ -440,12 +437,12 @@ def test_probabilities_add_up_to_one_and_known_states_are_certain():
             assert predictions.probability[:, first:last].sum(axis=1) == pytest.approx(1.0)
     shares = beliefs.leaves().probability
     for d, first in enumerate(predictions.start[:-1]):
-        seen = np.flatnonzero(~np.isnan(X[:, d]))
-        assert shares[seen, first + X[seen, d].astype(int)] == pytest.approx(1.0)
+        observed = np.flatnonzero(~np.isnan(X[:, d]))
+        assert shares[observed, first + X[observed, d].astype(int)] == pytest.approx(1.0)
 
 
-def test_a_column_without_cells():
-    """Nothing is known of it but what the process knows beforehand."""
+def test_beliefs_of_empty_column_equal_prior():
+    """Without cells, the beliefs are those of the process alone."""
     tree = ct.simulate_tree(4, 0)
     empty = np.full((4, 1), np.nan)
     states = ct.Beliefs(tree, empty, ct.Brownian(2.0)).nodes()
@@ -454,14 +451,14 @@ def test_a_column_without_cells():
     states = ct.Beliefs(tree, empty, ct.OrnsteinUhlenbeck(0.5, 3.0, 4.0, 0.5)).nodes()
     assert np.allclose(states.mean, 3.0)
     assert np.allclose(states.sd, 2.0)
-    shown = ct.Beliefs(tree, empty, ct.OrnsteinUhlenbeck(0.5, 3.0, 4.0, 0.5)).leaves()
-    assert np.allclose(shown.sd, np.sqrt(6.0))
+    cells = ct.Beliefs(tree, empty, ct.OrnsteinUhlenbeck(0.5, 3.0, 4.0, 0.5)).leaves()
+    assert np.allclose(cells.sd, np.sqrt(6.0))
     states = ct.Beliefs(tree, empty, ct.Multinomial(1.0, [[0.2, 0.5, 0.3]])).nodes()
     assert np.allclose(states.probability, [0.2, 0.5, 0.3])
 
 
-def test_deep_trees():
-    """Far up nothing is left of the leaves but the equilibrium, and the two halves of the tree know nothing of each other."""
+def test_beliefs_of_deep_trees_match_brute_force():
+    """High above the leaves only the equilibrium is left, and the two halves of the tree are independent."""
     tree = ct.Tree([[0, 1], [2, 3], [4, 5]], [0, 0, 0, 0, 0.1, 0.2, 600.0])
     X = np.array([[1.0], [1.2], [-2.0], [-1.5]])
     process = ct.OrnsteinUhlenbeck(1.0, 0.5, 2.0, 0.1)
@@ -473,25 +470,25 @@ def test_deep_trees():
     assert_states(tree, X, process, places, at(beliefs, places))
 
 
-def test_one_leaf():
+def test_beliefs_of_one_leaf():
     tree = ct.simulate_tree(1, 0)
     beliefs = ct.Beliefs(tree, [[2.0]], ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, 0.5))
 
     def moments(states):
         return states.mean.item(), states.sd.item()
 
-    kept = np.exp(-0.7)
+    retention = np.exp(-0.7)
     assert moments(beliefs.nodes()) == pytest.approx((2.0 / 1.5, np.sqrt(1 - 1 / 1.5)))
     assert moments(beliefs.leaves()) == pytest.approx((2.0 / 1.5, np.sqrt(1 - 1 / 1.5 + 0.5)))
-    assert moments(beliefs.at([0], [0.7])) == pytest.approx((kept * 2.0 / 1.5, np.sqrt(1 - kept**2 / 1.5)))
+    assert moments(beliefs.at([0], [0.7])) == pytest.approx((retention * 2.0 / 1.5, np.sqrt(1 - retention**2 / 1.5)))
     flat = ct.Beliefs(tree, [[2.0]], ct.Brownian(4.0, 0.5)).at([0], [0.7])
     assert moments(flat) == pytest.approx((2.0, np.sqrt(4 * 1.2)))
 
 
-def test_no_points():
-    found = ct.Beliefs(ct.simulate_tree(3, 0), np.zeros((3, 2)), ct.Brownian(noise=1.0)).at([], [])
-    assert found.n_rows == 0
-    assert found.mean.shape == (0, 2)
+def test_beliefs_at_no_points_are_empty():
+    actual = ct.Beliefs(ct.simulate_tree(3, 0), np.zeros((3, 2)), ct.Brownian(noise=1.0)).at([], [])
+    assert actual.n_rows == 0
+    assert actual.mean.shape == (0, 2)
 
 
 TREE = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
@@ -538,7 +535,7 @@ def test_incompatible_arguments_are_rejected(arguments, message):
         ct.Beliefs(**({"tree": TREE, "X": [[0.0], [1.0], [2.0]], "process": ct.Brownian()} | arguments))
 
 
-def test_table_is_not_modified():
+def test_beliefs_do_not_modify_table():
     process, X = mixed(np.random.default_rng(9), 4)
     before = X.copy()
     ct.Beliefs(ct.simulate_tree(4, 0), X, process).leaves()

@@ -22,7 +22,7 @@ from named import refused
 # Nothing is skipped or expected to fail.
 @parametrize_with_checks([BayesianHierarchicalClustering()])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_check_estimator(estimator, check):
+def test_bhc_passes_check_estimator(estimator, check):
     check(estimator)
 
 
@@ -131,21 +131,21 @@ def random_prior(rng, d):
 
 @pytest.mark.parametrize(("d", "n_states"), KINDS)
 @pytest.mark.parametrize("n", [2, 3, 9])
-def test_against_the_definition(d, n_states, n):
+def test_bhc_matches_definition(d, n_states, n):
     for seed in range(4):
         rng = np.random.default_rng([seed, n, d])
         rows, table = random_table(rng, n, d, n_states)
         prior = random_prior(rng, d)
         merges, probabilities, bound = brute_force(table, n, prior)
-        found = merge_all(rows, prior)
-        assert [set(pair) for pair in found.children.tolist()] == [set(pair) for pair in merges]
-        np.testing.assert_allclose(1 / (1 + np.exp(-found.log_odds)), probabilities, rtol=1e-8)
-        assert found.log_evidence_bound == pytest.approx(bound, rel=1e-10)
+        actual = merge_all(rows, prior)
+        assert [set(pair) for pair in actual.children.tolist()] == [set(pair) for pair in merges]
+        np.testing.assert_allclose(1 / (1 + np.exp(-actual.log_odds)), probabilities, rtol=1e-8)
+        assert actual.log_evidence_bound == pytest.approx(bound, rel=1e-10)
 
 
 @pytest.mark.parametrize(("d", "n_states"), KINDS)
 @pytest.mark.parametrize("n", [1, 2, 4, 6])
-def test_the_bound_is_below_the_evidence_of_all_partitions(d, n_states, n):
+def test_evidence_bound_is_below_exact_evidence(d, n_states, n):
     rng = np.random.default_rng([n, d])
     rows, table = random_table(rng, n, d, n_states)
     prior = random_prior(rng, d)
@@ -157,7 +157,7 @@ def test_the_bound_is_below_the_evidence_of_all_partitions(d, n_states, n):
         assert bound > exact - 5
 
 
-def test_beta_columns_against_beta_binomial():
+def test_binary_marginal_matches_beta_binomial():
     codes, strength = np.array([1, 0, 1, 1, 0, 1]), 3.0
     shares = np.array([0.25, 0.75])
     log_sequences = math.log(math.comb(6, 4))
@@ -166,39 +166,39 @@ def test_beta_columns_against_beta_binomial():
 
 
 @pytest.mark.parametrize("d", [8, 13])
-def test_many_columns_against_the_definition(d):
-    """With so many columns clusters of two or three rows are joined by updates of low rank."""
+def test_bhc_with_many_columns_matches_definition(d):
+    """With many columns, clusters of two or three rows are merged by low-rank updates."""
     rng = np.random.default_rng(d)
     rows, table = random_table(rng, 11, d, ())
     prior = Hyperparameters(0.5, 0.3, 0.5, d + 2.5, 2.0)
     merges, probabilities, bound = brute_force(table, 11, prior)
-    found = merge_all(rows, prior)
-    assert [set(pair) for pair in found.children.tolist()] == [set(pair) for pair in merges]
-    np.testing.assert_allclose(1 / (1 + np.exp(-found.log_odds)), probabilities, rtol=1e-8)
-    assert found.log_evidence_bound == pytest.approx(bound, rel=1e-10)
+    actual = merge_all(rows, prior)
+    assert [set(pair) for pair in actual.children.tolist()] == [set(pair) for pair in merges]
+    np.testing.assert_allclose(1 / (1 + np.exp(-actual.log_odds)), probabilities, rtol=1e-8)
+    assert actual.log_evidence_bound == pytest.approx(bound, rel=1e-10)
 
 
-def test_a_larger_table_in_many_columns():
-    """Updates of factors go on for many merges without losing digits."""
+def test_bhc_of_large_wide_table_keeps_precision():
+    """Factors are updated through many merges without loss of precision."""
     rng = np.random.default_rng(8)
     rows, table = random_table(rng, 40, 20, (2,))
     prior = Hyperparameters(1.0, 0.2, 0.25, 22.0, 2.0)
-    found = merge_all(rows, prior)
+    actual = merge_all(rows, prior)
     leaves = {i: [i] for i in range(40)}
-    for k, (a, b) in enumerate(found.children.tolist()):
+    for k, (a, b) in enumerate(actual.children.tolist()):
         leaves[40 + k] = leaves[a] + leaves[b]
     weight = {i: math.log(prior.concentration) + log_marginal(table, [i], prior) for i in range(40)}
-    for k, (a, b) in enumerate(found.children.tolist()):
+    for k, (a, b) in enumerate(actual.children.tolist()):
         members = leaves[40 + k]
         one = math.log(prior.concentration) + gammaln(len(members)) + log_marginal(table, members, prior)
-        assert found.log_odds[k] == pytest.approx(one - weight[a] - weight[b], abs=1e-8)
+        assert actual.log_odds[k] == pytest.approx(one - weight[a] - weight[b], abs=1e-8)
         weight[40 + k] = np.logaddexp(one, weight[a] + weight[b])
 
 
 # -- the estimator ------------------------------------------------------------------------------------------------------
 
 
-def test_fitted_attributes():
+def test_bhc_fitted_attributes():
     X, y = load_iris(return_X_y=True, as_frame=True)
     X.index = [f"flower {i}" for i in range(150)]
     model = BayesianHierarchicalClustering().fit(X)
@@ -215,7 +215,7 @@ def test_fitted_attributes():
     assert ct.metrics.dendrogram_purity(model.tree_, y) > 0.7
 
 
-def test_flat_clusters_are_the_highest_merges_that_hold_together():
+def test_flat_clusters_are_highest_merges_with_positive_odds():
     model = BayesianHierarchicalClustering().fit(load_iris().data[::3])
     n, tree = 50, model.tree_
     expected = {}
@@ -230,7 +230,7 @@ def test_flat_clusters_are_the_highest_merges_that_hold_together():
     assert BayesianHierarchicalClustering(n_clusters=5).fit(load_iris().data[::3]).n_clusters_ == 5
 
 
-def test_units_do_not_matter_but_for_the_density():
+def test_rescaling_changes_only_density():
     X = load_iris().data[::5]
     units = np.array([1.0, 10.0, 0.1, 3.0])
     first, second = BayesianHierarchicalClustering().fit(X), BayesianHierarchicalClustering().fit(X * units + 7)
@@ -240,7 +240,7 @@ def test_units_do_not_matter_but_for_the_density():
     assert second.log_evidence_bound_ == pytest.approx(first.log_evidence_bound_ - change)
 
 
-def test_optimized_hyperparameters_have_the_higher_bound():
+def test_optimized_hyperparameters_raise_bound():
     X = load_iris().data[::3]
     plain = BayesianHierarchicalClustering(within=0.9).fit(X)
     best = BayesianHierarchicalClustering(within=0.9, optimize=True).fit(X)
@@ -255,7 +255,7 @@ def test_optimized_hyperparameters_have_the_higher_bound():
     assert held.hyperparameters_["mean_strength"] == 0.5
 
 
-def test_optimized_states():
+def test_optimized_categorical_hyperparameters_raise_bound():
     rng = np.random.default_rng(0)
     X = (rng.random((30, 12)) < np.repeat([[0.9] * 6 + [0.1] * 6, [0.1] * 6 + [0.9] * 6], 15, axis=0)).astype(int)
     best = BayesianHierarchicalClustering(model="bernoulli", state_strength=20, optimize=True).fit(X)
@@ -264,7 +264,7 @@ def test_optimized_states():
     assert adjusted_rand_score(np.repeat([0, 1], 15), best.labels_) > 0.8
 
 
-def test_mixed_columns_by_dtype():
+def test_mixed_columns_are_split_by_dtype():
     rng = np.random.default_rng(1)
     group = np.repeat([0, 1], 8)
     frame = pd.DataFrame(
@@ -287,7 +287,7 @@ def test_mixed_columns_by_dtype():
     assert model.log_evidence_bound_ == pytest.approx(bound - 16 * np.log(real.std()))
 
 
-def test_kinds_of_columns():
+def test_model_parameter_sets_column_kinds():
     X = np.random.default_rng(2).integers(0, 2, (12, 4))
     bernoulli = BayesianHierarchicalClustering(model="bernoulli").fit(X)
     multinomial_ = BayesianHierarchicalClustering(model="multinomial").fit(X)
@@ -315,26 +315,26 @@ def test_constant_real_columns_are_ignored():
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
-def test_rows_that_are_all_the_same(n):
+def test_identical_rows_are_one_cluster(n):
     model = BayesianHierarchicalClustering().fit(np.full((n, 3), 2.0))
     assert model.tree_.n_leaves == n
     assert model.labels_.tolist() == [0] * n
     assert model.log_evidence_bound_ == pytest.approx(model.log_evidence_bound_)
 
 
-def test_two_rows():
+def test_bhc_accepts_two_rows():
     model = BayesianHierarchicalClustering().fit([[0.0, 1.0], [1.0, 5.0]])
     assert model.children_.tolist() == [[0, 1]]
     assert model.linkage_.shape == (1, 4)
 
 
-def test_of_pairs_that_tie_the_first_merges():
+def test_ties_merge_first_pair():
     model = BayesianHierarchicalClustering().fit([[0.0], [4.0], [0.0], [4.0], [0.0], [4.0]])
     assert model.children_[0].tolist() == [0, 2]
     assert model.labels_.tolist() == [0, 1, 0, 1, 0, 1]
 
 
-def test_order_of_rows_does_not_matter():
+def test_bhc_is_invariant_to_row_order():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(25, 3))
     order = rng.permutation(25)
@@ -344,7 +344,7 @@ def test_order_of_rows_does_not_matter():
     assert first.log_evidence_bound_ == pytest.approx(second.log_evidence_bound_)
 
 
-def test_layout_and_type_do_not_matter():
+def test_bhc_is_invariant_to_array_layout_and_dtype():
     rng = np.random.default_rng(5)
     X = np.round(rng.normal(size=(8, 3)), 1).astype(np.float32)
     children = BayesianHierarchicalClustering().fit(X).children_
@@ -354,7 +354,7 @@ def test_layout_and_type_do_not_matter():
         assert BayesianHierarchicalClustering().fit(other).tree_.n_leaves == len(other)
 
 
-def test_missing_cells_are_refused():
+def test_missing_cells_are_rejected():
     with refused("table 2 missing cells (NaN) first column x1 row 0"):
         BayesianHierarchicalClustering().fit([[1.0, np.nan], [2.0, np.nan]])
     frame = pd.DataFrame({"a": ["x", None, "y"]}, index=["p", "q", "r"])
@@ -377,12 +377,12 @@ def test_missing_cells_are_refused():
         ({"n_clusters": 5}, "n_clusters 5 1 3 rows"),
     ],
 )
-def test_invalid_options(options, message):
+def test_invalid_parameters_are_rejected(options, message):
     with refused(message):
         BayesianHierarchicalClustering(**options).fit([[0.0, 1.0], [1.0, 3.0], [2.0, 0.0]])
 
 
-def test_columns_that_a_model_cannot_take():
+def test_columns_incompatible_with_model_are_rejected():
     with refused("Column x0 2 model='bernoulli 0 1"):
         BayesianHierarchicalClustering(model="bernoulli").fit([[0], [1], [2]])
     with refused("Column 'a' categories model='gaussian"):

@@ -1,4 +1,4 @@
-"""Parameters fitted to trees: against formulas worked out by hand, maxima found by scipy, finite differences and the truth.
+"""Parameters fitted to trees: against formulas worked out by hand, maxima of scipy, finite differences and the truth.
 
 The objective is written down a second time: dense likelihoods and sums over states of `reference.py`, priors of scipy.
 """
@@ -13,6 +13,7 @@ import coaltree as ct
 import reference
 from coaltree.errors import InputError
 from coaltree.process.multinomial import gradients
+from tables import code_table
 
 A = B = 1.1  # shape and scale of the Gamma priors
 
@@ -26,19 +27,19 @@ X3 = np.array([[0.5, 2.0], [1.5, -1.0], [-2.0, 4.0]])
 
 def spreads(X):
     """The variance of each column's observed cells; 1 where they do not vary."""
-    found = [column[~np.isnan(column)] for column in np.asarray(X).T]
-    return np.array([x.var() if len(x) and x.var() > 0 else 1.0 for x in found])
+    values = [column[~np.isnan(column)] for column in np.asarray(X).T]
+    return np.array([x.var() if len(x) and x.var() > 0 else 1.0 for x in values])
 
 
 def middles(X):
-    found = [column[~np.isnan(column)] for column in np.asarray(X).T]
-    return np.array([x.mean() if len(x) else 0.0 for x in found])
+    values = [column[~np.isnan(column)] for column in np.asarray(X).T]
+    return np.array([x.mean() if len(x) else 0.0 for x in values])
 
 
 def rounding(X):
     """What noise has to account for at the least: a twelfth of the squared least step, or a fifth of the column's variance."""
-    found = [np.unique(column[~np.isnan(column)]) for column in np.asarray(X).T]
-    steps = np.array([np.diff(values).min() if len(values) > 1 else 0.0 for values in found])
+    rows = [np.unique(column[~np.isnan(column)]) for column in np.asarray(X).T]
+    steps = np.array([np.diff(values).min() if len(values) > 1 else 0.0 for values in rows])
     return np.minimum(steps**2 / 12, 0.2 * spreads(X))
 
 
@@ -60,9 +61,9 @@ def log_prior(process, X, hold_noise=False):
         return rates + sum(
             stats.dirichlet(np.full(len(q), 1 + 1 / len(q))).logpdf(q) for q in process.equilibrium if len(q) > 1
         )
-    own = np.diag(process.variance) if process.variance.ndim == 2 else process.variance
+    estimates = np.diag(process.variance) if process.variance.ndim == 2 else process.variance
     least = rounding(X) if process.variance.ndim else rounding(X).mean()
-    if np.any(process.noise * own < (1 - 1e-9) * least):
+    if np.any(process.noise * estimates < (1 - 1e-9) * least):
         return -np.inf
     total = variance_log_prior(process.variance, X)
     if not hold_noise:
@@ -96,12 +97,6 @@ def real_table(rng, n, n_columns, missing=0.0):
     if missing:
         X[rng.random(X.shape) < missing] = np.nan
         X[rng.integers(n), rng.integers(n_columns)] = np.nan
-    return X
-
-
-def code_table(rng, n, n_states, missing=0.0):
-    X = np.column_stack([rng.integers(0, k, n) for k in n_states]).astype(float)
-    X[rng.random(X.shape) < missing] = np.nan
     return X
 
 
@@ -140,7 +135,7 @@ every_case = pytest.mark.parametrize(("kind", "shape"), CASES)
 
 
 @every_case
-def test_prior_matches_documentation(kind, shape):
+def test_parameter_prior_matches_documentation(kind, shape):
     """Up to a constant: differences between two settings of the parameters."""
     rng = np.random.default_rng(0)
     first, X = problem(kind, shape, rng, 30)
@@ -150,11 +145,11 @@ def test_prior_matches_documentation(kind, shape):
         settled = [process.resolve(X) for process in (first, second)]
         for hold_noise in (False, True):
             expected = [log_prior(process, X, hold_noise) for process in settled]
-            found = [process.log_parameter_prior(X, hold_noise) for process in settled]
+            values = [process.log_parameter_prior(X, hold_noise) for process in settled]
             if -np.inf in expected:
-                assert np.isinf(found).tolist() == np.isinf(expected).tolist()
+                assert np.isinf(values).tolist() == np.isinf(expected).tolist()
             else:
-                assert found[1] - found[0] == pytest.approx(expected[1] - expected[0], rel=1e-9, abs=1e-9)
+                assert values[1] - values[0] == pytest.approx(expected[1] - expected[0], rel=1e-9, abs=1e-9)
                 compared += 1
     assert compared >= 1
 
@@ -190,7 +185,7 @@ held_noises = pytest.mark.parametrize("noise", [0.5, 0.0, 1e-3])
 
 @pytest.mark.parametrize("shape", ["scalar", "diagonal", "full"])
 @held_noises
-def test_the_variance_of_three_rows(shape, noise):
+def test_brownian_variance_of_three_rows_matches_formula(shape, noise):
     fitted = ct.calibrate(ct.Brownian(START[shape], noise), TREE, X3, hold_noise=True)
     assert fitted.noise == noise
     assert fitted.variance == pytest.approx(variance_by_hand(shape, contrasts_by_hand(X3, noise)), rel=1e-9)
@@ -198,7 +193,7 @@ def test_the_variance_of_three_rows(shape, noise):
 
 
 @held_noises
-def test_only_merges_with_both_sides_observed_count(noise):
+def test_variance_uses_only_merges_with_both_sides_observed(noise):
     """b's cell is missing: a meets c over a path of length 4. The third column has one cell, the fourth none."""
     X = np.array([[0.5, 2.0, np.nan, np.nan], [np.nan, -1.0, 3.0, np.nan], [-2.0, 4.0, np.nan, np.nan]])
     fitted = ct.calibrate(ct.Brownian([1.0] * 4, noise), TREE, X, hold_noise=True)
@@ -218,12 +213,12 @@ def test_sums_of_squares_are_averaged_over_trees(shape):
     )
     scaled = [contrasts_by_hand(X3, noise), other]
     # rows stacked with the roots of the weights have the average squares, of two merges and not of four
-    stacked = np.vstack([np.sqrt(share) * own for share, own in zip(weights / 4, scaled, strict=True)])
+    stacked = np.vstack([np.sqrt(share) * value for share, value in zip(weights / 4, scaled, strict=True)])
     spread, squares = X3.var(axis=0), stacked.T @ stacked
-    own = np.diag(squares)
+    estimates = np.diag(squares)
     expected = {
-        "scalar": (spread.mean() / B + 0.5 * own.sum()) / (A + 2 - 1),
-        "diagonal": (spread / B + 0.5 * own) / (A + 1 - 1),
+        "scalar": (spread.mean() / B + 0.5 * estimates.sum()) / (A + 2 - 1),
+        "diagonal": (spread / B + 0.5 * estimates) / (A + 1 - 1),
         "full": (2 / B * np.diag(spread) + squares) / (2 * A - 2 + 2),
     }[shape]
     fitted = ct.calibrate(ct.Brownian(START[shape], noise), [TREE, OTHER], X3, weights, hold_noise=True)
@@ -231,8 +226,8 @@ def test_sums_of_squares_are_averaged_over_trees(shape):
 
 
 @pytest.mark.parametrize("shape", ["scalar", "diagonal"])
-def test_scipy_finds_the_same_variance_and_noise(shape):
-    """Noise is looked for to a hundredth of itself, within a factor of ten of the start."""
+def test_variance_and_noise_match_scipy_optimum(shape):
+    """Noise is searched for to one per cent, within a factor of ten of the start."""
     rng = np.random.default_rng(2)
     tree = ct.simulate_tree(8, rng)
     X = ct.Brownian([2.0, 0.5], 0.4).simulate(tree, rng)
@@ -243,11 +238,11 @@ def test_scipy_finds_the_same_variance_and_noise(shape):
         variance = np.exp(logs[1:]) if shape == "diagonal" else np.exp(logs[1])
         return -objective(ct.Brownian(variance, np.exp(logs[0])), [tree], X)
 
-    found = optimize.minimize(
+    values = optimize.minimize(
         cost, np.zeros(1 + count) - 1, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9}
     )
-    assert fitted.noise == pytest.approx(np.exp(found.x[0]), rel=0.02)
-    assert np.atleast_1d(fitted.variance) == pytest.approx(np.exp(found.x[1:]), rel=0.02)
+    assert fitted.noise == pytest.approx(np.exp(values.x[0]), rel=0.02)
+    assert np.atleast_1d(fitted.variance) == pytest.approx(np.exp(values.x[1:]), rel=0.02)
 
 
 # -- no better place nearby ----------------------------------------------------------------------------------------
@@ -255,42 +250,42 @@ def test_scipy_finds_the_same_variance_and_noise(shape):
 
 def neighbors(process):
     """Return processes with one parameter moved by a tenth of itself, or of a deviation."""
-    found = []
+    values = []
     for factor in (0.9, 1 / 0.9):
         if isinstance(process, ct.Multinomial):
             for d in range(process.rate.size):
                 rate = np.array(process.rate)
                 rate[(d,) * rate.ndim] *= factor
-                found.append(ct.Multinomial(rate, process.equilibrium))
+                values.append(ct.Multinomial(rate, process.equilibrium))
             for d, q in enumerate(process.equilibrium):
                 moved = np.array(q)
                 moved[0] *= factor
                 others = list(process.equilibrium)
                 others[d] = moved / moved.sum()
-                found.append(ct.Multinomial(process.rate, others))
+                values.append(ct.Multinomial(process.rate, others))
             continue
-        own = {"variance": process.variance, "noise": process.noise}
+        estimates = {"variance": process.variance, "noise": process.noise}
         if isinstance(process, ct.OrnsteinUhlenbeck):
-            own |= {"rate": process.rate, "mean": process.mean}
+            estimates |= {"rate": process.rate, "mean": process.mean}
             step = (factor - 1) * process.deviations(len(process.mean))
-            found += [type(process)(**(own | {"mean": process.mean + e * step})) for e in np.eye(len(step))]
-            found.append(type(process)(**(own | {"rate": factor * process.rate})))
-        found.append(type(process)(**(own | {"variance": factor * process.variance})))
-        found.append(type(process)(**(own | {"noise": factor * process.noise})))
+            values += [type(process)(**(estimates | {"mean": process.mean + e * step})) for e in np.eye(len(step))]
+            values.append(type(process)(**(estimates | {"rate": factor * process.rate})))
+        values.append(type(process)(**(estimates | {"variance": factor * process.variance})))
+        values.append(type(process)(**(estimates | {"noise": factor * process.noise})))
         if process.variance.ndim == 1:
-            found += [
-                type(process)(**(own | {"variance": process.variance * np.where(e, factor, 1)}))
+            values += [
+                type(process)(**(estimates | {"variance": process.variance * np.where(e, factor, 1)}))
                 for e in np.eye(len(process.variance))
             ]
         if process.variance.ndim == 2:
             tilt = np.diag(process.deviations(2)) @ np.array([[0, 1.0], [1.0, 0]]) @ np.diag(process.deviations(2))
-            found.append(type(process)(**(own | {"variance": process.variance + 0.1 * (factor - 1) * tilt})))
-    return found
+            values.append(type(process)(**(estimates | {"variance": process.variance + 0.1 * (factor - 1) * tilt})))
+    return values
 
 
 @every_case
 def test_fit_is_local_maximum(kind, shape):
-    """Variance and mean are exact; rate and noise are found to about a hundredth, and so cost little where they are off."""
+    """Variance and mean are exact; rate and noise are found to about one per cent, which costs little."""
     rng = np.random.default_rng(3)
     gained = []
     for n in (3, 4):
@@ -301,8 +296,8 @@ def test_fit_is_local_maximum(kind, shape):
             start = ct.Multinomial(np.ones(2) if process.rate.ndim else 1.0, [[0.5, 0.5], [0.3, 0.3, 0.4]])
         else:
             variance = np.eye(2) if shape == "full" else np.ones(2) if process.variance.ndim else 1.0
-            own = {"rate": 0.8, "mean": [0.0, 0.0]} if kind == "stationary" else {}
-            start = type(process)(variance=variance, noise=0.1, **own)
+            estimates = {"rate": 0.8, "mean": [0.0, 0.0]} if kind == "stationary" else {}
+            start = type(process)(variance=variance, noise=0.1, **estimates)
         fitted = ct.calibrate(start, trees, X, weights)
         best = objective(fitted, trees, X, weights)
         gained.append(best - objective(start, trees, X, weights))
@@ -324,11 +319,11 @@ def test_fit_is_local_maximum(kind, shape):
     st.floats(-3, 2),
     st.booleans(),
 )
-def test_the_objective_never_falls(case, seed, n, n_trees, log_scale, hold_noise):
+def test_calibrate_never_lowers_objective(case, seed, n, n_trees, log_scale, hold_noise):
     rng = np.random.default_rng(seed)
     process, X = problem(*case, rng, n)
-    drawn = [ct.simulate_tree(n, rng) for _ in range(n_trees)]
-    trees = [ct.Tree(tree.children, 10.0**log_scale * tree.heights) for tree in drawn]
+    simulated = [ct.simulate_tree(n, rng) for _ in range(n_trees)]
+    trees = [ct.Tree(tree.children, 10.0**log_scale * tree.heights) for tree in simulated]
     weights = rng.exponential(size=n_trees) if rng.random() < 0.5 else None
     fitted = ct.calibrate(process, trees, X, weights, hold_noise=hold_noise)
     assert type(fitted) is type(process)
@@ -345,29 +340,31 @@ def test_the_objective_never_falls(case, seed, n, n_trees, log_scale, hold_noise
     ("kind", "shape"),
     [(kind, shape) for kind in ("brownian", "stationary") for shape in SHAPES],
 )
-def test_from_no_noise_to_some(kind, shape):
-    """Without noise the prior is 0; with the noise found it is not, also where rows that differ, or do not, merge at 0."""
+def test_calibrate_can_move_from_zero_noise(kind, shape):
+    """The prior is 0 without noise and positive with the fitted noise, also if rows merge at height 0."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
         process, X = problem(kind, shape, rng, 8)
         X[3] = X[2]
-        drawn = ct.simulate_tree(8, rng)
-        heights = drawn.heights.copy()
+        simulated = ct.simulate_tree(8, rng)
+        heights = simulated.heights.copy()
         heights[8:10] = 0.0
-        tree = ct.Tree(drawn.children, heights)
-        own = {"rate": process.rate, "mean": process.mean} if kind == "stationary" else {}
-        fitted = ct.calibrate(type(process)(variance=process.variance, noise=0.0, **own), tree, X)
+        tree = ct.Tree(simulated.children, heights)
+        estimates = {"rate": process.rate, "mean": process.mean} if kind == "stationary" else {}
+        fitted = ct.calibrate(type(process)(variance=process.variance, noise=0.0, **estimates), tree, X)
         assert 1e-6 <= fitted.noise <= 1e4
         reached = own_objective(fitted, [tree], X)
         assert np.isfinite(reached)
         for noise in (0.01, 0.1, 1.0):
-            held = ct.calibrate(type(process)(variance=process.variance, noise=noise, **own), tree, X, hold_noise=True)
+            held = ct.calibrate(
+                type(process)(variance=process.variance, noise=noise, **estimates), tree, X, hold_noise=True
+            )
             if kind == "brownian":  # without a start, noise is looked for everywhere
                 assert reached >= own_objective(held, [tree], X) - 0.01
 
 
-def test_the_objective_never_falls_from_a_rate_out_of_range():
-    """Columns in which nothing ever changed want the lowest rate there is."""
+def test_calibrate_never_lowers_objective_from_extreme_rate():
+    """Columns without any change have their maximum at the lowest rate."""
     tree = ct.simulate_tree(60, 0)
     X = np.zeros((60, 1000))
     process = ct.Multinomial(1e-6, [[0.75, 0.25]] * 1000)
@@ -375,7 +372,7 @@ def test_the_objective_never_falls_from_a_rate_out_of_range():
     assert own_objective(fitted, [tree], X) >= own_objective(process, [tree], X)
 
 
-def test_a_mixture_is_fitted_part_by_part():
+def test_mixed_process_is_fitted_by_part():
     rng = np.random.default_rng(4)
     tree = ct.simulate_tree(30, rng)
     X = np.empty((30, 4))
@@ -464,7 +461,7 @@ def test_gradients_match_finite_differences(n, missing):
         )
 
 
-def test_the_sum_without_a_root_is_the_sum_with_one():
+def test_unrooted_and_rooted_likelihood_agree():
     rng = np.random.default_rng(5)
     for n in (2, 3, 5):
         tree, q = ct.simulate_tree(n, rng), rng.dirichlet([2.0, 2.0, 2.0])
@@ -473,13 +470,13 @@ def test_the_sum_without_a_root_is_the_sum_with_one():
         assert unrooted_log_probability(tree, codes, 0.7, q) == pytest.approx(expected, abs=1e-12)
 
 
-def test_gradients_on_branches_of_length_zero():
+def test_gradients_are_finite_at_zero_branch_lengths():
     tree = ct.Tree([[0, 1], [2, 4], [3, 5]], [0, 0, 0, 0, 0.0, 0.0, 0.8])
     X = np.array([[1, 0], [1, np.nan], [1, 0], [0, 0]])
     assert_gradients(ct.Multinomial([0.6, 1.4], [[0.3, 0.7], [0.6, 0.4]]), tree, X)
 
 
-def test_gradients_of_a_large_tree_and_of_one_row():
+def test_gradients_of_large_tree_and_one_row():
     """Against differences of the library's own likelihood, which other tests hold to enumeration."""
     rng = np.random.default_rng(6)
     tree = ct.simulate_tree(80, rng)
@@ -504,14 +501,14 @@ def test_gradients_of_a_large_tree_and_of_one_row():
 def parameters(process):
     if isinstance(process, ct.Multinomial):
         return np.concatenate([np.atleast_1d(process.rate), *process.equilibrium])
-    own = [process.variance.ravel(), [process.noise]]
+    estimates = [process.variance.ravel(), [process.noise]]
     if isinstance(process, ct.OrnsteinUhlenbeck):
-        own += [[process.rate], process.mean]
-    return np.concatenate(own)
+        estimates += [[process.rate], process.mean]
+    return np.concatenate(estimates)
 
 
 @every_case
-def test_weights_are_repetitions(kind, shape):
+def test_weights_act_like_repetitions(kind, shape):
     rng = np.random.default_rng(7)
     process, X = problem(kind, shape, rng, 10)
     first, second, third = (ct.simulate_tree(10, rng) for _ in range(3))
@@ -526,7 +523,7 @@ def test_weights_are_repetitions(kind, shape):
 # -- the truth from simulated tables -------------------------------------------------------------------------------
 
 
-def test_brownian_parameters_come_back():
+def test_calibrate_recovers_brownian_parameters():
     """One variance and 20 columns: over 60 seeds it came out within 14 %, the noise within 15 % (deviations 6 % each)."""
     tree = ct.simulate_tree(500, 0)
     X = ct.Brownian(2.0, 0.3).simulate(tree, 1, n_columns=20)
@@ -537,7 +534,7 @@ def test_brownian_parameters_come_back():
     assert fitted.variance * fitted.noise == pytest.approx(0.6, rel=0.05)
 
 
-def test_brownian_variances_of_columns_and_a_covariance_matrix_come_back():
+def test_calibrate_recovers_column_variances_and_covariance():
     """A third of columns' cells missing; four or five deviations (6 to 8 % each) for a column or an entry of the matrix."""
     rng = np.random.default_rng(8)
     tree = ct.simulate_tree(500, rng)
@@ -555,13 +552,13 @@ def test_brownian_variances_of_columns_and_a_covariance_matrix_come_back():
 
 def stationary_fits():
     """Three tables of 500 rows and 40 columns: rate 1.5, variance 3, noise 0.2; the averages of what was fitted."""
-    found = []
+    values = []
     for seed in range(3):
         tree = ct.simulate_tree(500, seed)
         X = ct.OrnsteinUhlenbeck(1.5, 2.0, 3.0, 0.2).simulate(tree, 100 + seed, n_columns=40)
         fitted = ct.calibrate(ct.OrnsteinUhlenbeck(noise=0.1), tree, X)
-        found.append([fitted.rate, fitted.variance, fitted.noise, fitted.mean.mean()])
-    return np.mean(found, axis=0)
+        values.append([fitted.rate, fitted.variance, fitted.noise, fitted.mean.mean()])
+    return np.mean(values, axis=0)
 
 
 @pytest.fixture(scope="module")
@@ -569,7 +566,7 @@ def stationary_averages():
     return stationary_fits()
 
 
-def test_stationary_parameters_come_back_roughly(stationary_averages):
+def test_calibrate_recovers_stationary_parameters(stationary_averages):
     """Rate within a half, variance and noise within a third, the columns' means on average within a sixth of a deviation.
 
     The means of 40 columns are fitted with the rest, each to half a dozen draws' worth of data, and that they fit too well comes
@@ -585,7 +582,7 @@ def test_stationary_parameters_come_back_roughly(stationary_averages):
     assert rate * variance == pytest.approx(4.5, rel=0.15)
 
 
-def test_stationary_parameters_come_back_at_a_high_rate():
+def test_calibrate_recovers_stationary_parameters_at_high_rate():
     """At rate 20 a column has a hundred draws' worth of data: rate and variance within 15 %, noise within 25 %."""
     tree = ct.simulate_tree(500, 1)
     X = ct.OrnsteinUhlenbeck(20.0, 2.0, 3.0, 0.2).simulate(tree, 2, n_columns=40)
@@ -596,7 +593,7 @@ def test_stationary_parameters_come_back_at_a_high_rate():
     assert np.mean(np.abs(fitted.mean - 2.0)) < 0.3
 
 
-def test_multinomial_parameters_come_back():
+def test_calibrate_recovers_multinomial_parameters():
     """One rate for 100 columns within 15 %, equilibria within 0.1 a state on average.
 
     At rate 4 a column has some 40 draws. With fewer, equilibria that fit too well make the rate too high: by a fifth to two
@@ -613,7 +610,7 @@ def test_multinomial_parameters_come_back():
     assert np.mean(errors) < 0.1
 
 
-def test_multinomial_rates_of_columns_come_back_in_their_order():
+def test_calibrate_recovers_order_of_column_rates():
     """Fifty slow columns and fifty fast ones, a factor of 40 apart: nine in ten on their own side, the fast ones within 30 %.
 
     A column's rate alone is known to a factor of two or so, and its prior does not believe in rates far above 1.
@@ -631,7 +628,7 @@ def test_multinomial_rates_of_columns_come_back_in_their_order():
 
 @pytest.mark.parametrize("kind", ["brownian", "stationary"])
 @pytest.mark.parametrize("shape", ["scalar", "diagonal", "full"])
-def test_noise_accounts_for_rounding_at_the_least(kind, shape):
+def test_noise_is_at_least_rounding_noise(kind, shape):
     """Whole numbers, halves, and the values 0 and 1: a twelfth of the squared step, but no more than a fifth of the variance."""
     rng = np.random.default_rng(12)
     tree = ct.simulate_tree(60, rng)
@@ -641,12 +638,12 @@ def test_noise_accounts_for_rounding_at_the_least(kind, shape):
     start = {"scalar": 1.0, "diagonal": np.ones(3), "full": np.eye(3)}[shape]
     process = ct.Brownian(start, 0.5) if kind == "brownian" else ct.OrnsteinUhlenbeck(1.0, 0.0, start, 0.5)
     fitted = ct.calibrate(process, tree, X)
-    own = fitted.deviations(3) ** 2 * fitted.noise
+    estimates = fitted.deviations(3) ** 2 * fitted.noise
     if shape == "scalar":
-        own, least = own.mean(), least.mean()
-    assert np.all(own >= least * (1 - 1e-6))
+        estimates, least = estimates.mean(), least.mean()
+    assert np.all(estimates >= least * (1 - 1e-6))
     assert own_objective(fitted, [tree], X) > own_objective(process, [tree], X)
-    lower = {"variance": fitted.variance, "noise": 0.9 * fitted.noise * np.min(least / own)}
+    lower = {"variance": fitted.variance, "noise": 0.9 * fitted.noise * np.min(least / estimates)}
     lower |= {"rate": 1.0} if kind == "stationary" else {}
     assert type(process)(**lower).log_parameter_prior(X) == -np.inf
 
@@ -656,7 +653,7 @@ def test_noise_accounts_for_rounding_at_the_least(kind, shape):
 
 @pytest.mark.parametrize("kind", ["brownian", "stationary"])
 @pytest.mark.parametrize("scale", [1e-40, 1e-6, 1e6, 1e10, 1e17])
-def test_results_are_independent_of_units(kind, scale):
+def test_calibrate_is_equivariant_to_units(kind, scale):
     """Nanoseconds since 1970 have a deviation of 1e17."""
     tree = ct.simulate_tree(40, 0)
     X = ct.Brownian(1.0, 0.2).simulate(tree, 1, n_columns=3)
@@ -673,7 +670,7 @@ def test_results_are_independent_of_units(kind, scale):
 
 
 @pytest.mark.parametrize("kind", ["brownian", "stationary"])
-def test_the_objective_never_falls_in_small_units(kind):
+def test_calibrate_never_lowers_objective_in_small_units(kind):
     tree = ct.simulate_tree(40, 0)
     X = 1e17 * ct.Brownian(1.0, 0.2).simulate(tree, 1, n_columns=3)
     process = ct.Brownian(1e34, 0.1) if kind == "brownian" else ct.OrnsteinUhlenbeck(0.8, 0.0, 1e34, 0.1)
@@ -681,7 +678,7 @@ def test_the_objective_never_falls_in_small_units(kind):
     assert own_objective(fitted, [tree], X) >= own_objective(process, [tree], X)
 
 
-def test_results_are_independent_of_origin():
+def test_calibrate_is_equivariant_to_origin():
     tree = ct.simulate_tree(40, 0)
     X = ct.Brownian(1.0, 0.2).simulate(tree, 1, n_columns=3)
     one = ct.calibrate(ct.Brownian(noise=0.1), tree, X)
@@ -694,7 +691,7 @@ def test_results_are_independent_of_origin():
 NO_TREE = ct.simulate_tree(1, 0)
 
 
-def test_one_row_keeps_parameters():
+def test_calibrate_keeps_parameters_of_one_row():
     for process, row in [
         (ct.Brownian(2.0, 0.1), [[1.0, 2.0]]),
         (ct.OrnsteinUhlenbeck(2.0, noise=0.1), [[1.0, np.nan]]),
@@ -710,7 +707,7 @@ def parameters_as_given(process):
 
 
 @every_case
-def test_two_rows(kind, shape):
+def test_calibrate_accepts_two_rows(kind, shape):
     rng = np.random.default_rng(11)
     process, X = problem(kind, shape, rng, 2)
     tree = ct.Tree([[0, 1]], [0, 0, 0.4])
@@ -720,8 +717,8 @@ def test_two_rows(kind, shape):
 
 
 @pytest.mark.parametrize("shape", ["scalar", "diagonal", "full"])
-def test_constant_columns(shape):
-    """They vary by nothing, and count as if their own variance were 1."""
+def test_variance_of_constant_columns_follows_prior(shape):
+    """Constant columns are treated as if their variance were 1."""
     X = np.column_stack([X3[:, 0], np.full(3, 7.0)])
     fitted = ct.calibrate(ct.Brownian(START[shape], 0.5), TREE, X, hold_noise=True)
     assert np.all(np.isfinite(fitted.variance))
@@ -737,7 +734,7 @@ def test_constant_columns(shape):
     assert fitted.noise > 0
 
 
-def test_constant_and_empty_categorical_columns():
+def test_calibrate_accepts_constant_and_empty_categorical_columns():
     X = np.array([[1, 0, np.nan], [1, 1, np.nan], [1, 1, np.nan]])
     process = ct.Multinomial([1.0, 1.0, 1.0], [[0.5, 0.5], [0.5, 0.5], [0.2, 0.3, 0.5]])
     fitted = ct.calibrate(process, TREE, X)
@@ -750,7 +747,7 @@ def test_constant_and_empty_categorical_columns():
     assert [len(q) for q in settled.equilibrium] == [2, 2, 1]
 
 
-def test_an_empty_column_of_a_stationary_process_goes_to_its_priors():
+def test_empty_stationary_column_keeps_prior_parameters():
     X = np.column_stack([X3, np.full(3, np.nan)])
     fitted = ct.calibrate(ct.OrnsteinUhlenbeck(1.0, 0.0, [1.0, 1.0, 1.0], 0.5), TREE, X, hold_noise=True)
     assert fitted.variance[2] == pytest.approx(1 / B / (A - 1), rel=1e-9)
@@ -761,8 +758,8 @@ def test_an_empty_column_of_a_stationary_process_goes_to_its_priors():
     assert np.all(np.isfinite(parameters(nothing)))
 
 
-def test_rows_that_the_tree_makes_impossible():
-    """Different states that no time parts: an answer all the same."""
+def test_calibrate_of_impossible_data_stays_finite():
+    """Different states at zero distance have likelihood 0; the fit must still return finite parameters."""
     tree = ct.Tree([[0, 1], [2, 3]], [0, 0, 0, 0.0, 1.0])
     fitted = ct.calibrate(ct.Multinomial(1.0, [[0.5, 0.5]]), tree, [[0.0], [1.0], [1.0]])
     assert np.all(np.isfinite(parameters(fitted)))
@@ -807,17 +804,17 @@ Jumps.__abstractmethods__ = frozenset()  # nothing else of it is ever called
     ],
 )
 def test_invalid_calibrations_are_rejected(arguments, message):
-    given = {"process": ct.Brownian(noise=0.1), "trees": TREE, "X": X3} | arguments
+    values = {"process": ct.Brownian(noise=0.1), "trees": TREE, "X": X3} | arguments
     with pytest.raises(InputError, match=message):
-        ct.calibrate(**given)
+        ct.calibrate(**values)
 
 
-def test_greedy_result_is_not_accepted_as_tree():
+def test_calibrate_rejects_greedy_result_as_tree():
     with pytest.raises(InputError, match="trees"):
         ct.calibrate(ct.Brownian(noise=0.1), ct.greedy(X3, ct.Brownian()), X3)
 
 
-def test_a_process_without_parameters_stays_as_it_is():
+def test_process_without_parameters_is_unchanged():
     jumps = Jumps()
     assert ct.calibrate(jumps, TREE, X3) is jumps
     assert jumps.log_parameter_prior(X3) == 0.0
@@ -827,7 +824,7 @@ def test_a_process_without_parameters_stays_as_it_is():
     assert mixed.rescale_clock(2.0) is None
 
 
-def test_neither_process_nor_table_is_written_to():
+def test_calibrate_does_not_modify_process_or_table():
     X, process = X3.copy(), ct.Brownian([1.0, 2.0], 0.3)
     ct.calibrate(process, TREE, X)
     assert np.array_equal(X, X3)

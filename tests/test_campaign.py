@@ -1,4 +1,4 @@
-"""The fault campaign in small: a few hundred cases with fixed seeds; ``tools/campaign.py`` runs thousands."""
+"""A small fault campaign: a few hundred cases with fixed seeds; ``tools/campaign.py`` runs thousands."""
 
 import campaign
 import numpy as np
@@ -23,8 +23,8 @@ def test_campaign_has_no_failures(kind, piece):
     assert campaign.run_campaign(kind, numbers, seed=0).failures == []
 
 
-def test_kinds_of_outcomes():
-    """The campaign notices what it is there to notice."""
+def test_campaign_classifies_outcomes():
+    """The campaign detects each kind of failure."""
 
     def fail():
         raise ZeroDivisionError

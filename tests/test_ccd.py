@@ -22,14 +22,14 @@ def all_topologies(names):
     if len(names) == 1:
         return [frozenset()]
     first, *others = sorted(names)
-    found = []
+    results = []
     for size in range(len(others)):
         for chosen in combinations(others, size):
             left = frozenset([first, *chosen])
             right = frozenset(names) - left
             for a in all_topologies(left):
-                found.extend(a | b | {frozenset(names)} for b in all_topologies(right))
-    return found
+                results.extend(a | b | {frozenset(names)} for b in all_topologies(right))
+    return results
 
 
 def probabilities_by_enumeration(sample):
@@ -74,27 +74,27 @@ def read(texts, names, weights=None):
 # -- the distribution ------------------------------------------------------------------------------
 
 
-def test_the_enumeration_finds_all_topologies():
+def test_enumeration_covers_all_topologies():
     assert [len(set(all_topologies(NAMES[:n]))) for n in range(1, 7)] == [1, 1, 3, 15, 105, 945]
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(2, 6), st.integers(1, 12), seeds, st.booleans())
-def test_distribution_is_that_of_the_enumeration(n, n_trees, seed, from_prior):
+def test_ccd_matches_enumeration(n, n_trees, seed, from_prior):
     sample = prior_sample(n, n_trees, seed) if from_prior else related_sample(n, n_trees, seed)
     expected = probabilities_by_enumeration(sample)
     clades = ConditionalClades(sample)
     assert clades.n_trees() == len(expected)
-    found = {topology: math.exp(clades.log_probability(tree_of(topology, sample.leaf_names))) for topology in expected}
-    assert found == pytest.approx(expected)
-    assert sum(found.values()) == pytest.approx(1)
+    values = {topology: math.exp(clades.log_probability(tree_of(topology, sample.leaf_names))) for topology in expected}
+    assert values == pytest.approx(expected)
+    assert sum(values.values()) == pytest.approx(1)
     assert clades.entropy() == pytest.approx(-sum(p * math.log(p) for p in expected.values()), abs=1e-12)
     best = clades_of(clades.best_tree())
     assert expected[best] == pytest.approx(max(expected.values()))
     assert clades_of(sample.ccd0()) == best
 
 
-def test_topologies_with_other_clades_are_impossible():
+def test_topologies_with_unsampled_clades_have_probability_zero():
     sample = prior_sample(5, 3, 1)
     possible = probabilities_by_enumeration(sample)
     others = [topology for topology in all_topologies(sample.leaf_names) if topology not in possible]
@@ -103,7 +103,7 @@ def test_topologies_with_other_clades_are_impossible():
     assert {clades.log_probability(tree_of(topology, sample.leaf_names)) for topology in others} == {-math.inf}
 
 
-def test_split_that_was_never_sampled():
+def test_ccd_includes_unsampled_splits_of_sampled_clades():
     # {a, b, c} and {d, e} both occur, but in no tree do they make up the root.
     texts = ["((((a:1,b:1):1,c:2):1,d:3):1,e:4);", "((((d:1,e:1):1,c:2):1,a:3):1,b:4);"]
     clades = ConditionalClades(read(texts, "abcde"))
@@ -111,21 +111,21 @@ def test_split_that_was_never_sampled():
     assert clades.n_trees() == 4  # the two sampled, {a, b, c | d, e} and {a, b | c, d, e}
 
 
-def test_trees_without_weight_do_not_count():
+def test_ccd_ignores_trees_of_weight_zero():
     texts = ["((a:1,b:1):1,c:2);", "((a:1,c:1):1,b:2);"]
     clades = ConditionalClades(read(texts, "abc", [1, 0]))
     assert (clades.n_trees(), clades.n_clades) == (1, 2)
     assert clades.log_probability(ct.Tree.from_newick(texts[1], "abc")) == -math.inf
 
 
-def test_entropy_of_an_even_choice():
+def test_entropy_of_uniform_topologies():
     texts = ["((a:1,b:1):1,c:2);", "((a:1,c:1):1,b:2);", "((b:1,c:1):1,a:2);"]
     assert ConditionalClades(read(texts, "abc")).entropy() == pytest.approx(math.log(3))
     assert ConditionalClades(read(texts[:1], "abc")).entropy() == 0
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_smallest_trees(n):
+def test_ccd_of_smallest_trees(n):
     tree = ct.simulate_tree(n, 0)
     sample = TreeSample([tree, tree])
     clades = ConditionalClades(sample)
@@ -134,14 +134,14 @@ def test_smallest_trees(n):
     assert sample.ccd0().merge_heights.tolist() == tree.merge_heights.tolist()
 
 
-def test_order_of_the_leaves_does_not_matter():
+def test_ccd_is_invariant_to_leaf_order():
     sample = related_sample(6, 8, 3)
     clades = ConditionalClades(sample)
     tree = sample.trees[0]
     assert clades.log_probability(tree.reorder(tree.leaf_names[::-1])) == clades.log_probability(tree)
 
 
-def test_trees_without_probability_are_refused():
+def test_log_probability_rejects_invalid_trees():
     texts = ["((a:1,b:1):1,c:2);", "((a:1,c:1):1,b:2);"]
     sample = read(texts, "abc")
     clades = ConditionalClades(sample)
@@ -156,7 +156,7 @@ def test_trees_without_probability_are_refused():
 # -- the summary tree ------------------------------------------------------------------------------
 
 
-def test_equal_trees_give_that_tree():
+def test_ccd0_of_equal_trees_is_that_tree():
     tree = ct.simulate_tree(30, 5)
     summary = TreeSample([tree] * 4).ccd0()
     assert clades_of(summary) == clades_of(tree)
@@ -164,7 +164,7 @@ def test_equal_trees_give_that_tree():
     assert summary.support.tolist() == [1.0] * 29
 
 
-def test_the_tree_need_not_be_in_the_sample():
+def test_ccd0_tree_may_be_unsampled():
     # Half of the trees have {a, b} and the other half {d, e}, more than have any clade that excludes them.
     texts = [
         "(((a:1,b:1):1,c:2):1,((d:1,f:1):1,e:2):1);",
@@ -185,7 +185,7 @@ def test_the_tree_need_not_be_in_the_sample():
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(2, 12), st.integers(1, 30), seeds, st.sampled_from(["mean", "median"]))
-def test_summary_is_at_least_as_credible_as_mcc(n, n_trees, seed, heights):
+def test_ccd0_is_at_least_as_credible_as_mcc(n, n_trees, seed, heights):
     sample = related_sample(n, n_trees, seed)
     summary, mcc = sample.ccd0(heights), sample.mcc(heights)
     assert np.log(summary.support).sum() >= np.log(mcc.support).sum() - 1e-9
@@ -204,7 +204,7 @@ def _annotations(tree):
         yield frozenset(tree.leaf_names[leaf] for leaf in tree.leaves_below(node)), column
 
 
-def test_ties_follow_the_written_rule():
+def test_ccd0_breaks_ties_by_documented_rule():
     texts = ["((b:1,c:1):1,a:2);", "((a:1,c:1):1,b:2);", "((a:1,b:1):1,c:2);"]
     # The parts without row a are {b, c}, {b} and {c}: the smaller ones first, then the earlier row.
     for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
@@ -215,13 +215,13 @@ def test_ties_follow_the_written_rule():
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(3, 8), st.integers(2, 10), seeds)
-def test_order_of_the_sample_does_not_matter(n, n_trees, seed):
+def test_ccd0_is_invariant_to_sample_order(n, n_trees, seed):
     rng = np.random.default_rng(seed)
     trees = [ct.simulate_tree(n, rng) for _ in range(n_trees)]
     assert clades_of(TreeSample(trees[::-1]).ccd0()) == clades_of(TreeSample(trees).ccd0())
 
 
-def test_many_leaves_and_clades():
+def test_ccd_of_many_leaves_and_clades():
     rng = np.random.default_rng(2)
     base = ct.simulate_tree(150, rng)
     sample = TreeSample([base] * 10 + [ct.simulate_tree(150, rng) for _ in range(40)])
@@ -231,14 +231,14 @@ def test_many_leaves_and_clades():
     assert 0 < clades.entropy() < math.log(clades.n_trees())
 
 
-def test_unknown_heights_are_refused():
+def test_unknown_heights_option_is_rejected():
     with pytest.raises(InputError, match="heights is 'keep'"):
         related_sample(4, 3, 0).ccd0("keep")
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(3, 6), st.integers(2, 10), seeds)
-def test_weights_act_like_repetitions(n, n_trees, seed):
+def test_ccd_weights_act_like_repetitions(n, n_trees, seed):
     rng = np.random.default_rng(seed)
     trees, counts = [ct.simulate_tree(n, rng) for _ in range(n_trees)], rng.integers(0, 4, size=n_trees)
     counts[0] = 1

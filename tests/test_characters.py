@@ -1,4 +1,4 @@
-"""Character files: NEXUS, FASTA, PHYLIP and CLDF, right ones and broken ones."""
+"""Character files: NEXUS, FASTA, PHYLIP and CLDF, valid and damaged."""
 
 import gzip
 import json
@@ -30,14 +30,14 @@ def nexus(matrix, form="datatype=dna", n_taxa=3, n_characters=4, block="data", b
 
 def rows_of(characters):
     """Return the cells of each taxon, sets as sorted text in braces, missing cells as ?."""
-    shown = {}
+    rows = {}
     for k, taxon in enumerate(characters.taxa):
         cells = [column.cells[k] for column in characters.columns]
-        shown[taxon] = [
+        rows[taxon] = [
             "?" if cell is None else "{" + "".join(sorted(cell)) + "}" if isinstance(cell, frozenset) else cell
             for cell in cells
         ]
-    return shown
+    return rows
 
 
 def read(text, **options):
@@ -45,11 +45,11 @@ def read(text, **options):
 
 
 class TestNexus:
-    def test_dna(self):
-        found = read(nexus("a ACGT\nb acgu\nc -?RN", n_taxa=3))
-        assert found == {"a": list("ACGT"), "b": list("ACGT"), "c": ["?", "?", "{AG}", "?"]}
+    def test_nexus_dna_symbols_are_read(self):
+        rows = read(nexus("a ACGT\nb acgu\nc -?RN", n_taxa=3))
+        assert rows == {"a": list("ACGT"), "b": list("ACGT"), "c": ["?", "?", "{AG}", "?"]}
 
-    def test_all_nucleotide_codes(self):
+    def test_nucleotide_ambiguity_codes_are_read(self):
         codes = {"R": "AG", "Y": "CT", "M": "AC", "K": "GT", "S": "CG", "W": "AT"}
         codes |= {"H": "ACT", "B": "CGT", "V": "ACG", "D": "AGT"}
         for datatype, thymine in (("dna", "T"), ("rna", "U")):
@@ -58,106 +58,106 @@ class TestNexus:
                 assert alphabet.decode(code) == alphabet.decode(code.lower()) == frozenset(states.replace("T", thymine))
             assert alphabet.decode("N") is alphabet.decode("X") is alphabet.decode("?") is None
 
-    def test_rna_and_protein(self):
+    def test_nexus_rna_and_protein_symbols_are_read(self):
         assert read(nexus("a ACGU\nb acgt\nc YYYY", "datatype=rna"))["c"] == ["{CU}"] * 4
         assert read(nexus("a ACGU\nb acgt\nc YYYY", "datatype=rna"))["b"] == list("ACGU")
-        found = read(nexus("a MKLV\nb BZJX\nc WY*-", "datatype=protein"))
-        assert found["b"] == ["{DN}", "{EQ}", "{IL}", "?"]
-        assert found["c"] == ["W", "Y", "*", "?"]
+        rows = read(nexus("a MKLV\nb BZJX\nc WY*-", "datatype=protein"))
+        assert rows["b"] == ["{DN}", "{EQ}", "{IL}", "?"]
+        assert rows["c"] == ["W", "Y", "*", "?"]
 
-    def test_gaps_as_states(self):
-        found = read(nexus("a A-GT\nb {A-}CGN\nc AC?T"), gaps="state")
-        assert found == {"a": list("A-GT"), "b": ["{-A}", "C", "G", "{ACGT}"], "c": ["A", "C", "?", "T"]}
+    def test_nexus_gaps_can_be_states(self):
+        rows = read(nexus("a A-GT\nb {A-}CGN\nc AC?T"), gaps="state")
+        assert rows == {"a": list("A-GT"), "b": ["{-A}", "C", "G", "{ACGT}"], "c": ["A", "C", "?", "T"]}
         assert read(nexus("a A-GT\nb {A-}CGT\nc ACGT"))["b"][0] == "?"
 
-    def test_standard_with_sets(self):
+    def test_nexus_standard_data_with_state_sets(self):
         form = 'datatype=standard symbols="0 1 2" missing=? gap=-'
-        found = read(nexus("a 01{12}0\nb (0 1)2?-\nc 0{0,2}(2)1", form))
-        assert found["a"] == ["0", "1", "{12}", "0"]
-        assert found["b"] == ["{01}", "2", "?", "?"]
-        assert found["c"] == ["0", "{02}", "2", "1"]
+        rows = read(nexus("a 01{12}0\nb (0 1)2?-\nc 0{0,2}(2)1", form))
+        assert rows["a"] == ["0", "1", "{12}", "0"]
+        assert rows["b"] == ["{01}", "2", "?", "?"]
+        assert rows["c"] == ["0", "{02}", "2", "1"]
 
-    def test_symbols(self):
+    def test_nexus_symbols_option_is_read(self):
         assert read(nexus("a 0A9a\nb bB10\nc 0000", 'datatype=standard symbols="019AB"'))["b"] == ["B", "B", "1", "0"]
-        found = read(nexus("a aAbB\nb aAbB\nc aaaa", 'datatype=standard respectcase symbols="abAB"'))
-        assert found["a"] == list("aAbB")
+        rows = read(nexus("a aAbB\nb aAbB\nc aaaa", 'datatype=standard respectcase symbols="abAB"'))
+        assert rows["a"] == list("aAbB")
         assert read(nexus("a 0123\nb 4567\nc 8900", 'datatype=standard symbols="0~9"'))["b"] == list("4567")
         assert read(nexus("a 0123\nb 4567\nc 8900", "datatype=standard"))["c"] == list("8900")
 
-    def test_equate(self):
+    def test_nexus_equate_option_is_read(self):
         form = 'datatype=standard symbols="01" equate="x={01} y=1 z=?"'
         assert read(nexus("a 01x1\nb yyz0\nc 0000", form))["a"] == ["0", "1", "{01}", "1"]
         assert read(nexus("a 01x1\nb yyz0\nc 0000", form))["b"] == ["1", "1", "?", "0"]
 
-    def test_restriction_sites(self):
+    def test_nexus_restriction_sites_are_read(self):
         assert read(nexus("a 0110\nb 1{01}?0\nc 0000", "datatype=restriction"))["b"] == ["1", "{01}", "?", "0"]
 
-    def test_continuous(self):
+    def test_nexus_continuous_data_are_read(self):
         text = nexus("a 0.1 2\nb ? 3e-1\nc -1.5 -2", "datatype=continuous", n_characters=2)
         characters = parse_nexus(text, "x.nex")
         assert [column.cells for column in characters.columns] == [[0.1, None, -1.5], [2.0, 0.3, -2.0]]
         assert {column.datatype for column in characters.columns} == {"continuous"}
 
-    def test_mixed(self):
+    def test_nexus_mixed_datatypes_are_read(self):
         text = nexus("a ACR0{01}\nb AGT11\nc TTT0?", "datatype=mixed(DNA:1-3, Standard:4-5)", n_characters=5)
         characters = parse_nexus(text, "x.nex")
         assert rows_of(characters)["a"] == ["A", "C", "{AG}", "0", "{01}"]
         assert [column.datatype for column in characters.columns] == ["dna"] * 3 + ["standard"] * 2
         assert [column.name for column in characters.columns] == ["site1", "site2", "site3", "character4", "character5"]
 
-    def test_interleaved_with_match_characters(self):
+    def test_nexus_interleaved_matrix_with_match_characters(self):
         matrix = "a AC\nb .G\nc T.\n\na GT\nb ..\nc A?"
-        found = read(nexus(matrix, "datatype=dna interleave=yes matchchar=. gap=-"))
-        assert found == {"a": list("ACGT"), "b": list("AGGT"), "c": list("TCA?")}
+        rows = read(nexus(matrix, "datatype=dna interleave=yes matchchar=. gap=-"))
+        assert rows == {"a": list("ACGT"), "b": list("AGGT"), "c": list("TCA?")}
 
-    def test_options_without_blanks_between(self):
-        found = read(nexus("a A*GT\nb .~~C\nc ACGT", "datatype = dna missing=* gap=~ matchchar=. interleave=no"))
-        assert found["b"] == ["A", "?", "?", "C"]
+    def test_nexus_options_may_lack_blanks(self):
+        rows = read(nexus("a A*GT\nb .~~C\nc ACGT", "datatype = dna missing=* gap=~ matchchar=. interleave=no"))
+        assert rows["b"] == ["A", "?", "?", "C"]
 
-    def test_rows_on_several_lines(self):
+    def test_nexus_rows_may_span_lines(self):
         assert read(nexus("a\nAC\nGT\nb A CG\n T\nc ACGT")) == {key: list("ACGT") for key in "abc"}
 
-    def test_names(self):
+    def test_nexus_taxon_names_are_unquoted(self):
         matrix = "'Homo sapiens' ACGT\n'it''s' ACGT\nPan_paniscus ACGT"
         assert list(read(nexus(matrix))) == ["Homo sapiens", "it's", "Pan paniscus"]
         assert list(read(nexus(matrix), preserve_underscores=True))[2] == "Pan_paniscus"
 
-    def test_comments(self):
-        found = read(nexus("[x] a A[;]C[nested [x]]GT\nb [ACGT\nACGT] ACGT\n[c] c ACGT", before="[! begin data; ]\n"))
-        assert found == {key: list("ACGT") for key in "abc"}
+    def test_nexus_comments_are_skipped(self):
+        rows = read(nexus("[x] a A[;]C[nested [x]]GT\nb [ACGT\nACGT] ACGT\n[c] c ACGT", before="[! begin data; ]\n"))
+        assert rows == {key: list("ACGT") for key in "abc"}
 
-    def test_taxa_block_and_no_labels(self):
+    def test_nexus_nolabels_uses_taxa_block(self):
         before = "begin taxa;\ndimensions ntax=3;\ntaxlabels a 'b c' d;\nend;\n"
         matrix = "ACGT\nAC\nGT\nTTTT"
-        found = read(nexus(matrix, "datatype=dna nolabels", before=before, block="characters"))
-        assert found == {"a": list("ACGT"), "b c": list("ACGT"), "d": list("TTTT")}
+        rows = read(nexus(matrix, "datatype=dna nolabels", before=before, block="characters"))
+        assert rows == {"a": list("ACGT"), "b c": list("ACGT"), "d": list("TTTT")}
         matrix = "AC\nAC\nTT\n\nGT\nGT\nTT"
-        assert found == read(nexus(matrix, "datatype=dna nolabels interleave", before=before, block="characters"))
+        assert rows == read(nexus(matrix, "datatype=dna nolabels interleave", before=before, block="characters"))
 
-    def test_names_of_characters(self):
+    def test_nexus_character_names_are_read(self):
         labels = "charstatelabels 1 colour / red green, 2 'tail length', 4 size;\n"
-        found = parse_nexus(nexus("a 0101\nb 0011\nc 1100", "datatype=standard", statements=labels), "x.nex")
-        assert [column.name for column in found.columns] == ["colour", "tail length", "character3", "size"]
-        found = parse_nexus(
+        characters = parse_nexus(nexus("a 0101\nb 0011\nc 1100", "datatype=standard", statements=labels), "x.nex")
+        assert [column.name for column in characters.columns] == ["colour", "tail length", "character3", "size"]
+        characters = parse_nexus(
             nexus("a 0101\nb 0011\nc 1100", "datatype=standard", statements="charlabels p q q r;\n"), "x"
         )
-        assert [column.name for column in found.columns] == ["p", "q", "q_2", "r"]
+        assert [column.name for column in characters.columns] == ["p", "q", "q_2", "r"]
 
-    def test_tokens(self):
-        found = read(nexus("a red big\nb {red green} ?\nc green big", "datatype=standard tokens", n_characters=2))
-        assert found == {"a": ["red", "big"], "b": ["{greenred}", "?"], "c": ["green", "big"]}
+    def test_nexus_tokens_are_read(self):
+        rows = read(nexus("a red big\nb {red green} ?\nc green big", "datatype=standard tokens", n_characters=2))
+        assert rows == {"a": ["red", "big"], "b": ["{greenred}", "?"], "c": ["green", "big"]}
 
-    def test_partitions(self):
+    def test_nexus_partitions_are_read(self):
         after = (
             "begin sets; charset coding = 1-3; charset 'third ones' (standard) = 3-.\\3; charset both = coding 5 6;\n"
             "charset everything = all; end;\nbegin mrbayes; charset last = 6; partition p = 2: coding, last; end;\n"
             "begin assumptions; charpartition q = front: 1 2, back: 3-6; end;\n"
         )
         characters = parse_nexus(nexus("a ACGTAC\nb ACGTAC\nc ACGTAC", n_characters=6, after=after), "x.nex")
-        found = {
-            name: [int(own.removeprefix("site")) for own in names] for name, names in characters.partitions.items()
+        values = {
+            name: [int(name.removeprefix("site")) for name in names] for name, names in characters.partitions.items()
         }
-        assert found == {
+        assert values == {
             "coding": [1, 2, 3],
             "third ones": [3, 6],
             "both": [5, 6, 1, 2, 3],
@@ -167,21 +167,21 @@ class TestNexus:
             "back": [3, 4, 5, 6],
         }
 
-    def test_eliminated_characters(self):
+    def test_nexus_eliminated_characters_are_dropped(self):
         after = "begin sets; charset most = 2-4; end;\n"
         text = nexus("a ACGT\nb ACGT\nc TTTT", statements="eliminate 2-3;\n", after=after)
         characters = parse_nexus(text, "x.nex")
         assert [column.name for column in characters.columns] == ["site1", "site4"]
         assert characters.partitions == {"most": ("site4",)}
 
-    def test_two_blocks(self):
+    def test_nexus_blocks_are_joined_by_taxon(self):
         second = nexus("c 0.5\na 1.5\nd 2.5", "datatype=continuous", n_characters=1, block="characters")
-        found = read(nexus("a ACGT\nb ACGT\nc ACGT") + second.removeprefix("#NEXUS\n"))
-        assert found["b"] == [*"ACGT", "?"]
-        assert found["c"] == [*"ACGT", 0.5]
-        assert found["d"] == [*"????", 2.5]
+        rows = read(nexus("a ACGT\nb ACGT\nc ACGT") + second.removeprefix("#NEXUS\n"))
+        assert rows["b"] == [*"ACGT", "?"]
+        assert rows["c"] == [*"ACGT", 0.5]
+        assert rows["d"] == [*"????", 2.5]
 
-    def test_line_ends_and_compression(self, tmp_path):
+    def test_nexus_line_ends_and_compression(self, tmp_path):
         text = nexus("a ACGT\nb ACGT\nc ACGT")
         for k, data in enumerate((text.replace("\n", "\r\n"), text.replace("\n", "\r"), "\ufeff" + text)):
             (tmp_path / f"{k}.nex").write_bytes(data.encode())
@@ -211,18 +211,18 @@ class TestNexus:
             (nexus("a ACGT\n'b ACGT\nc ACGT"), ["line 7"]),
         ],
     )
-    def test_broken_structure(self, text, facts):
+    def test_invalid_nexus_is_rejected_with_location(self, text, facts):
         with pytest.raises(InputError) as caught:
             parse_nexus(text, "x.nex")
         assert all(fact in str(caught.value) for fact in ("x.nex", *facts)), str(caught.value)
 
-    def test_deep_nesting_without_recursion(self):
+    def test_nexus_deep_nesting_needs_no_recursion(self):
         deep = "[" * 50_000 + "]" * 50_000
         assert list(read(nexus(f"a ACGT\nb {deep}ACGT\nc ACGT"))) == ["a", "b", "c"]
         chain = "".join(f"charset s{k} = s{k + 1}; " for k in range(300))
         after = f"begin sets; {chain} charset s300 = 1 s0; end;\n"
-        found = parse_nexus(nexus("a ACGT\nb ACGT\nc ACGT", after=after), "x.nex")
-        assert found.partitions["s0"] == ("site1",)
+        characters = parse_nexus(nexus("a ACGT\nb ACGT\nc ACGT", after=after), "x.nex")
+        assert characters.partitions["s0"] == ("site1",)
 
 
 # As these programs write files, shortened.
@@ -338,48 +338,48 @@ END; [Characters]
 
 
 class TestDialects:
-    def test_mesquite(self):
-        found = parse_nexus(MESQUITE, "x.nex")
-        assert rows_of(found) == {
+    def test_mesquite_file_is_read(self):
+        characters = parse_nexus(MESQUITE, "x.nex")
+        assert rows_of(characters) == {
             "Homo sapiens": ["0", "1", "{02}"],
             "Pan sp. (nov)": ["{01}", "?", "?"],
             "C": ["2", "1", "0"],
         }
-        assert [column.name for column in found.columns] == ["Skull, shape", "tail length", "character3"]
+        assert [column.name for column in characters.columns] == ["Skull, shape", "tail length", "character3"]
 
-    def test_mrbayes(self):
-        found = parse_nexus(MRBAYES, "x.nex")
-        assert rows_of(found)["B"] == [*"ACGTACGTA", "0", "{01}", "2"]
-        assert found.partitions == {
+    def test_mrbayes_file_is_read(self):
+        characters = parse_nexus(MRBAYES, "x.nex")
+        assert rows_of(characters)["B"] == [*"ACGTACGTA", "0", "{01}", "2"]
+        assert characters.partitions == {
             "pos1": ("site1", "site4", "site7"),
             "pos2": ("site2", "site5", "site8", "character11"),
             "morph": ("character10", "character11", "character12"),
         }
 
-    def test_beast(self):
-        found = parse_nexus(BEAST, "x.nex")
-        assert rows_of(found) == {"A": list("0101"), "B": list("1??0")}
-        assert list(found.partitions) == ["all_of_it"]
+    def test_beast_file_is_read(self):
+        characters = parse_nexus(BEAST, "x.nex")
+        assert rows_of(characters) == {"A": list("0101"), "B": list("1??0")}
+        assert list(characters.partitions) == ["all_of_it"]
 
-    def test_splitstree(self):
+    def test_splitstree_file_is_read(self):
         assert read(SPLITSTREE) == {"a": list("ACGT"), "b": ["A", "C", "?", "{AG}"]}
 
 
 class TestAlignments:
-    def test_fasta(self):
-        found = parse_fasta(">a first\nACG\nT\n>b second\n; comment\nA-RN\n\n>c\nac gu\n", "x.fa")
-        assert rows_of(found) == {"a": list("ACGT"), "b": ["A", "?", "{AG}", "?"], "c": list("ACGT")}
+    def test_fasta_sequences_are_read(self):
+        characters = parse_fasta(">a first\nACG\nT\n>b second\n; comment\nA-RN\n\n>c\nac gu\n", "x.fa")
+        assert rows_of(characters) == {"a": list("ACGT"), "b": ["A", "?", "{AG}", "?"], "c": list("ACGT")}
         assert parse_fasta(">x 1\nA\n>x 2\nC\n", "x.fa").taxa == ("x 1", "x 2")
 
     @pytest.mark.parametrize(
         ("sequences", "datatype"),
         [("ACGTRYN-", "dna"), ("ACGUN", "rna"), ("MKVLA", "protein"), ("0110?", "standard"), ("????", "dna")],
     )
-    def test_datatypes_are_guessed(self, sequences, datatype):
-        found = parse_fasta(f">a\n{sequences}\n>b\n{sequences}\n", "x.fa")
-        assert {column.datatype for column in found.columns} == {datatype}
+    def test_datatype_is_guessed_from_symbols(self, sequences, datatype):
+        characters = parse_fasta(f">a\n{sequences}\n>b\n{sequences}\n", "x.fa")
+        assert {column.datatype for column in characters.columns} == {datatype}
 
-    def test_datatypes_are_given(self, tmp_path):
+    def test_datatype_option_overrides_guess(self, tmp_path):
         (tmp_path / "x.fa").write_text(">a\nACGT\n>b\nACCA\n")
         frame = ct.read_characters(tmp_path / "x.fa", datatype="protein")
         assert set(frame.attrs["datatypes"].values()) == {"protein"}
@@ -402,20 +402,20 @@ class TestAlignments:
             "3 6 I\nalpha\tACGTAC\r\nbeta\tAC-TAC\ngamma\tACRTAC",
         ],
     )
-    def test_phylip(self, text):
+    def test_phylip_variants_are_read(self, text):
         if "alphaACGTA" in text:  # strict names of ten letters, without a blank
             text = "3 6\nalpha aaaaACGTAC\nbeta bbbbbAC-TAC\ngamma ggggACRTAC\n"
             assert parse_phylip(text, "x.phy").taxa == ("alpha aaaa", "beta bbbbb", "gamma gggg")
-        found = list(rows_of(parse_phylip(text, "x.phy")).values())
-        assert found == [list("ACGTAC"), list("AC?TAC"), ["A", "C", "{AG}", *"TAC"]]
+        characters = list(rows_of(parse_phylip(text, "x.phy")).values())
+        assert characters == [list("ACGTAC"), list("AC?TAC"), ["A", "C", "{AG}", *"TAC"]]
 
     @pytest.mark.parametrize("text", ["", "\n\n", "a ACGT\n", "2\na A\n", "0 4\n", "-1 4\na A", "x y\n", "²  4\n"])
-    def test_invalid_phylip(self, text):
+    def test_invalid_phylip_is_rejected_with_line(self, text):
         with pytest.raises(InputError, match=r"x\.phy, line \d"):
             parse_phylip(text, "x.phy")
 
     @pytest.mark.parametrize("text", ["", "ACGT\n", ">a\n>b\n", ">\nACGT\n", "\n;\n"])
-    def test_invalid_fasta(self, text):
+    def test_invalid_fasta_is_rejected(self, text):
         with pytest.raises(InputError, match=r"x\.fa"):
             parse_fasta(text, "x.fa")
 
@@ -425,8 +425,10 @@ def terms(name):
 
 
 def table(url, kind, **columns):
-    own = [{"name": name, "propertyUrl": terms(term)} if term else {"name": name} for name, term in columns.items()]
-    return {"url": url, "dc:conformsTo": terms(kind), "tableSchema": {"columns": own}}
+    parameters = [
+        {"name": name, "propertyUrl": terms(term)} if term else {"name": name} for name, term in columns.items()
+    ]
+    return {"url": url, "dc:conformsTo": terms(kind), "tableSchema": {"columns": parameters}}
 
 
 STRUCTURE = {
@@ -482,32 +484,32 @@ class TestOtherPrograms:
         )
 
     @pytest.mark.parametrize("form", ["fasta", "phylip", "phylip-sequential", "phylip-relaxed", "nexus"])
-    def test_exported_files(self, alignment, form):
+    def test_files_written_by_biopython_are_read(self, alignment, form):
         parse = {"fasta": parse_fasta, "nexus": parse_nexus}.get(form, parse_phylip)
-        found = rows_of(parse(format(alignment, form), "x"))
+        rows = rows_of(parse(format(alignment, form), "x"))
         cells = {"R": "{AG}", "Y": "{CT}", "N": "?", "-": "?"}
-        assert found == {row.id: [cells.get(own, own) for own in str(row.seq)] for row in alignment}
+        assert rows == {row.id: [cells.get(value, value) for value in str(row.seq)] for row in alignment}
 
 
 class TestCLDF:
-    def test_structure(self):
-        found = parse_files(STRUCTURE)
-        assert found.taxa == ("German, High", "English", "French", "Italian")
-        assert [column.name for column in found.columns] == ["order", "tone"]
-        assert found.columns[0].cells == ["SOV", "SVO", frozenset({"SOV", "SVO"}), "VSO"]
-        assert found.columns[1].cells == [None, "no", None, None]
+    def test_cldf_structure_dataset_is_read(self):
+        characters = parse_files(STRUCTURE)
+        assert characters.taxa == ("German, High", "English", "French", "Italian")
+        assert [column.name for column in characters.columns] == ["order", "tone"]
+        assert characters.columns[0].cells == ["SOV", "SVO", frozenset({"SOV", "SVO"}), "VSO"]
+        assert characters.columns[1].cells == [None, "no", None, None]
 
-    def test_wordlist(self):
-        found = parse_files(WORDS)
-        assert found.taxa == ("a", "b", "c", "d")
-        cells = {column.name: column.cells for column in found.columns}
+    def test_cldf_wordlist_is_read(self):
+        characters = parse_files(WORDS)
+        assert characters.taxa == ("a", "b", "c", "d")
+        cells = {column.name: column.cells for column in characters.columns}
         assert cells == {
             "foot:f1": ["0", None, "1", None],
             "foot:f2": ["1", None, "0", None],
             "hand:h1": ["1", "1", None, None],
             "hand:h2": ["0", "1", None, None],
         }
-        assert found.partitions == {"foot": ("foot:f1", "foot:f2"), "hand": ("hand:h1", "hand:h2")}
+        assert characters.partitions == {"foot": ("foot:f1", "foot:f2"), "hand": ("hand:h1", "hand:h2")}
 
     @pytest.mark.parametrize(
         ("file", "old", "new", "facts"),
@@ -523,12 +525,12 @@ class TestCLDF:
             ("StructureDataset-metadata.json", "{", "[" * 100_000, ["metadata.json"]),
         ],
     )
-    def test_broken_data_sets(self, file, old, new, facts):
+    def test_invalid_cldf_is_rejected_with_location(self, file, old, new, facts):
         with pytest.raises(InputError) as caught:
             parse_files(STRUCTURE | {file: STRUCTURE[file].replace(old, new, 1)})
         assert all(fact in str(caught.value) for fact in ("folder", *facts)), str(caught.value)
 
-    def test_broken_wordlists(self):
+    def test_invalid_cldf_wordlist_is_rejected(self):
         with pytest.raises(InputError, match=r"line 4.*'33'"):
             parse_files(WORDS | {"cognates.csv": WORDS["cognates.csv"].replace("3,3,", "3,33,")})
         with pytest.raises(InputError, match="without cognate sets"):
@@ -540,7 +542,7 @@ class TestCLDF:
 
 
 class TestFrames:
-    def test_pandas(self):
+    def test_read_characters_returns_pandas_frame(self):
         frame = ct.read_characters(EXAMPLE)
         assert frame.shape == (9, 60)
         assert frame.index[0] == "Homo sapiens"
@@ -555,7 +557,7 @@ class TestFrames:
             {model.tree_.leaf_names[leaf] for leaf in model.tree_.leaves_below(node)} for node in range(9, 17)
         ]
 
-    def test_copies_share_metadata(self):
+    def test_frame_copies_keep_metadata(self):
         frame = ct.read_characters(EXAMPLE)
         part = frame[frame.attrs["partitions"]["second_gene"]]
         assert part.shape == (9, 30)
@@ -563,20 +565,20 @@ class TestFrames:
         assert part.attrs["datatypes"] is frame.copy()["site31"].attrs["datatypes"]
         assert json.loads(json.dumps(frame.attrs)) == frame.attrs
 
-    def test_polars(self):
+    def test_read_characters_returns_polars_frame(self):
         frame = ct.read_characters(EXAMPLE, library="polars")
         assert frame.shape == (9, 61)
         assert frame["taxon"][8] == "Lemur catta"
         with pytest.raises(InputError, match="'arrow'"):
             ct.read_characters(EXAMPLE, library="arrow")
 
-    def test_gaps(self):
+    def test_read_characters_gaps_option(self):
         assert ct.read_characters(EXAMPLE, gaps="state").loc["Lemur catta", "site25"] == "-"
         assert ct.read_characters(EXAMPLE).isna().loc["Lemur catta", "site25"]
         with pytest.raises(InputError, match="'fifth'"):
             ct.read_characters(EXAMPLE, gaps="fifth")
 
-    def test_other_files(self, tmp_path):
+    def test_read_characters_rejects_other_files(self, tmp_path):
         (tmp_path / "x.csv").write_text("a,b\n1,2\n")
         with pytest.raises(InputError, match="not a character file"):
             ct.read_characters(tmp_path / "x.csv")
@@ -611,15 +613,15 @@ def parse(kind, text):
 
 def find_rows(kind, lines):
     """Return the lines that hold cells, each with its taxon."""
-    taxon, found = None, []
+    taxon, results = None, []
     for k, line in enumerate(lines):
         if match := re.match(r">?([abcd][1-4])\b", line):
             taxon = match.group(1)
         if taxon and ((kind != "fasta" and match) or (kind == "fasta" and line and not match)):
-            found.append((k, taxon))
+            results.append((k, taxon))
         if line.strip() == ";":
             break
-    return found
+    return results
 
 
 def break_row(kind, rng):
@@ -643,7 +645,7 @@ def break_row(kind, rng):
     elif what == "empty":
         symbols[at] = "{}"
     else:  # the name of another taxon, or its own name twice
-        other = next(own for _, own in rows if own != taxon)
+        other = next(value for _, value in rows if value != taxon)
         if kind == "fasta":
             header = next(n for n in range(k, -1, -1) if lines[n].startswith(">"))
             lines[header] = f">{other}"
@@ -654,13 +656,13 @@ def break_row(kind, rng):
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_published_source_files(kind):
+def test_source_formats_give_expected_taxa(kind):
     assert parse(kind, SOURCES[kind]).taxa == ("a1", "b2", "c3", "d4")
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_broken_rows(kind):
-    """75 files of each of 8 kinds, 600 in all: every message names the taxon, and a line that has to do with it."""
+def test_broken_rows_are_reported_with_taxon_and_line(kind):
+    """75 files of each of 8 kinds, 600 in all: every message names the taxon and a line concerned."""
     rng = np.random.default_rng(sum(map(ord, kind)))
     for _ in range(75):
         text, line, taxa, what = break_row(kind, rng)
@@ -668,10 +670,10 @@ def test_broken_rows(kind):
             parse(kind, text)
         message = str(caught.value)
         assert any(f"'{taxon}'" in message for taxon in taxa), (what, message)
-        named = {int(own) for own in re.findall(r"line (\d+)", message)}
+        named = {int(value) for value in re.findall(r"line (\d+)", message)}
         lines = text.split("\n")
         # a row may be on several lines, and a taxon occur twice
-        assert named & {line, *(k + 1 for k, own in enumerate(lines) if any(t in own for t in taxa))}, (what, message)
+        assert named & {line, *(k + 1 for k, line in enumerate(lines) if any(t in line for t in taxa))}, (what, message)
 
 
 N_DAMAGED = 500  # files of each kind; any number may be tried
@@ -707,33 +709,33 @@ def outcome(read):
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_damaged_files(kind):
-    """Whatever is done to a file, it is read or refused with a message that says where."""
+def test_damaged_files_are_read_or_rejected_with_location(kind):
+    """A damaged file is either read or rejected with a message that gives the location."""
     rng = np.random.default_rng(1)
     n_refused = 0
     for _ in range(N_DAMAGED):
         text = SOURCES[kind]
         for _ in range(rng.integers(1, 4)):
             text = damage(text, rng)
-        found, message = outcome(lambda text=text: parse(kind, text))
-        n_refused += found is None
-        if found is None:
+        actual, message = outcome(lambda text=text: parse(kind, text))
+        n_refused += actual is None
+        if actual is None:
             assert re.search(r"line \d+|#NEXUS|has no (characters|sequences)", message), message
         else:
-            assert all(len(column.cells) == len(found.taxa) for column in found.columns)
+            assert all(len(column.cells) == len(actual.taxa) for column in actual.columns)
     assert n_refused > N_DAMAGED / 3
 
 
 @pytest.mark.parametrize("files", [STRUCTURE, WORDS], ids=["structure", "words"])
-def test_damaged_data_sets(files):
+def test_damaged_cldf_is_read_or_rejected(files):
     rng = np.random.default_rng(2)
     n_refused = 0
     for _ in range(100):
         name = sorted(files)[rng.integers(len(files))]
         damaged = files | {name: damage(files[name], rng)}
-        found, message = outcome(lambda damaged=damaged: parse_files(damaged))
-        n_refused += found is None
-        assert found or "folder" in message
+        characters, message = outcome(lambda damaged=damaged: parse_files(damaged))
+        n_refused += characters is None
+        assert characters or "folder" in message
     assert n_refused > 30
 
 
@@ -747,7 +749,7 @@ class TestCommands:
         shutil.copy(EXAMPLE, tmp_path / "primates.nex")
         return command_in(tmp_path, monkeypatch, capsys)
 
-    def test_all_commands(self, command):
+    def test_commands_accept_nexus_files(self, command):
         # The fewer characters, the faster are predictions.
         text = Path("primates.nex").read_text()
         Path("short.nex").write_text(text.replace("Matrix", "Eliminate 1-18 31-60; Matrix"))
@@ -764,7 +766,7 @@ class TestCommands:
         assert "{" not in filled[5]
         assert ",," not in filled[9]
 
-    def test_other_formats(self, command):
+    def test_fit_command_accepts_fasta_and_phylip(self, command):
         Path("x.fasta").write_text(">a\nACGT\n>b\nACGA\n>c\nTCGA\n")
         Path("x.phy").write_text("3 4\na ACGT\nb ACGA\nc TCGA\n")
         Path("cldf").mkdir()
@@ -774,7 +776,7 @@ class TestCommands:
             assert command("fit", name, "-o", f"out_{name}")[0] == 0
         assert command("fit", "x.fasta", "--format", "fasta", "-o", "again")[0] == 0
 
-    def test_gap_handling_is_remembered(self, command):
+    def test_model_file_keeps_gap_handling(self, command):
         Path("x.fasta").write_text(">a\nAC-T\n>b\nACGA\n>c\nTC-A\n>d\nTCGA\n")
         assert command("fit", "x.fasta", "--gaps", "state", "-o", "out")[0] == 0
         columns = ct.load_model("out/model.coaltree")._model.encoding.categories_by_name
@@ -799,33 +801,33 @@ class TestCommands:
             (["fit", "broken.phy", "-o", "o"], ["broken.phy, line 3", "'b'"]),
         ],
     )
-    def test_messages(self, command, arguments, facts):
+    def test_commands_report_invalid_character_files(self, command, arguments, facts):
         text = Path("primates.nex").read_text()
         Path("broken.nex").write_text(text.replace("G..G........C.........", "G..G........C........!", 1))
         Path("broken.phy").write_text("2 4\na ACGT\nb ACG\n")
         check_sentence(command(*arguments), *facts)
 
-    def test_columns_and_partitions_are_dropped(self, command):
+    def test_drop_option_accepts_columns_and_partitions(self, command):
         _, out, _ = command("fit", "primates.nex", "--drop", "second_gene,site1", "--dry-run", "--json")
         assert json.loads(out)["n_columns"] == 29
 
 
-def test_benchmark_alignments(published_data):
-    """The alignments DS1 to DS8, if they are there."""
+def test_benchmark_alignments_have_published_sizes(published_data):
+    """The alignments DS1 to DS8, if they are available."""
     paths = sorted((published_data / "phylogenetics").glob("DS*.nexus"))
     if not paths:
         pytest.skip("the alignments are not there")
     sizes = [(27, 1949), (29, 2520), (36, 1812), (41, 1137), (50, 378), (50, 1133), (59, 1824), (64, 1008)]
     for path, size in zip(paths, sizes, strict=True):
-        found = parse_file(open_table(path))
-        assert (len(found.taxa), len(found.columns)) == size
+        characters = parse_file(open_table(path))
+        assert (len(characters.taxa), len(characters.columns)) == size
 
 
 @pytest.mark.parametrize(
     ("rows", "wrong", "datatype"),
     [(("ACGT", "AC!T"), "'!'", "dna"), (("0101", "01A1"), "'A'", "standard"), (("MKLV", "MK1V"), "'1'", "protein")],
 )
-def test_messages_name_the_datatype_of_all_other_symbols(tmp_path, rows, wrong, datatype):
+def test_wrong_symbol_message_names_likely_datatype(tmp_path, rows, wrong, datatype):
     path = tmp_path / "a.fasta"
     path.write_text(">one\n{}\n>two\n{}\n".format(*rows))
     with pytest.raises(InputError, match=f"{wrong} .*{datatype} data"):

@@ -1,4 +1,4 @@
-"""The command line, from files to files."""
+"""The command line: fit, demo and version, from files to files."""
 
 import csv
 import json
@@ -79,7 +79,7 @@ def read_results(folder, *more):
 # -- what comes out ----------------------------------------------------------------------------------
 
 
-def test_fit_writes_its_files(fit, tmp_path):
+def test_fit_writes_result_files(fit, tmp_path):
     code, out, err = fit(TEXT, "--n-clusters", "2")
     assert code == 0, err
     rows, tree, facts = read_results(tmp_path / "out")
@@ -139,7 +139,7 @@ def test_fit_matches_estimator(fit, tmp_path):
 
 
 @pytest.mark.parametrize("options", [["--covariance", "spherical"], ["--real-process", "brownian", "--noise", "0.2"]])
-def test_real_process_option(fit, tmp_path, options):
+def test_fit_real_process_option(fit, tmp_path, options):
     text = "".join(line.rpartition(",")[0] + "\n" for line in TEXT.splitlines())
     code, _, err = fit(text, *options)
     assert code == 0, err
@@ -156,21 +156,21 @@ def test_real_process_option(fit, tmp_path, options):
         assert settings["real_process"] == "brownian"
 
 
-def test_file_formats_give_equal_results(coaltree_command, tmp_path):
+def test_fit_gives_equal_results_for_all_file_formats(coaltree_command, tmp_path):
     pl.read_csv(TEXT.encode(), null_values=["NA", "?"]).write_parquet(tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text(TEXT)
     with (tmp_path / "t.tsv").open("w", newline="") as file:
         csv.writer(file, delimiter="\t").writerows(csv.reader(TEXT.splitlines()))
-    found = set()
+    actual = set()
     for suffix in ("csv", "tsv", "parquet"):
         code, _, err = coaltree_command("fit", f"t.{suffix}", "-o", suffix)
         assert code == 0, err
         read_results(tmp_path / suffix)
-        found.add(tuple((tmp_path / suffix / name).read_bytes() for name in ("tree.nwk", "clusters.csv")))
-    assert len(found) == 1
+        actual.add(tuple((tmp_path / suffix / name).read_bytes() for name in ("tree.nwk", "clusters.csv")))
+    assert len(actual) == 1
 
 
-def test_second_run_replaces_results(fit, tmp_path):
+def test_fit_replaces_earlier_results(fit, tmp_path):
     assert fit(TEXT, "--n-clusters", "3")[0] == 0
     assert fit(TEXT, "--n-clusters", "2")[0] == 0
     assert read_results(tmp_path / "out")[2]["n_clusters"] == 2
@@ -184,7 +184,7 @@ def test_second_run_replaces_results(fit, tmp_path):
     assert {name: (tmp_path / "out" / name).read_bytes() for name in first} == first
 
 
-def test_options_reach_the_table_and_the_model(fit, tmp_path):
+def test_fit_options_reach_table_and_model(fit, tmp_path):
     text = TEXT.replace("8.5,NA", "8.5,nix")
     code, _, err = fit(
         text, "--no-id", "--drop", "id", "--categorical", "x", "--na-value", "nix", "--rule", "max-prob",
@@ -202,7 +202,7 @@ def test_options_reach_the_table_and_the_model(fit, tmp_path):
     assert "numbered from 0" in err
 
 
-def test_columns_are_named_once_or_with_commas(fit, tmp_path):
+def test_column_options_accept_repeats_and_commas(fit, tmp_path):
     text = 'k,"x, y",u,v,w\n1,2,3,4,5\n2,1,3,5,4\n3,1,1,4,4\n'
     code, _, err = fit(text, "--drop", '"x, y",u', "--drop", "v", "--id-column", "k")
     assert code == 0, err
@@ -212,15 +212,15 @@ def test_columns_are_named_once_or_with_commas(fit, tmp_path):
     assert facts["settings"]["drop"] == ["x, y", "u", "v"]
 
 
-def test_quiet_prints_nothing(fit, tmp_path):
+def test_fit_quiet_prints_nothing(fit, tmp_path):
     constant = TEXT.replace("u\n", "v\n")
     assert fit(constant, "--quiet") == (0, "", "")
     assert read_results(tmp_path / "out")[2]["remarks"] == ["1 column is constant and ignored: 'c'."]
 
 
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
-def test_demo(coaltree_command, tmp_path, monkeypatch, every):
-    """With a part of the wines, or all of them."""
+def test_demo_reports_agreement_with_classes(coaltree_command, tmp_path, monkeypatch, every):
+    """With some or all of the wines."""
     wine = load_wine()
     wine.data, wine.target = wine.data[::every], wine.target[::every]
     monkeypatch.setattr("sklearn.datasets.load_wine", lambda: wine)
@@ -241,16 +241,16 @@ def test_demo(coaltree_command, tmp_path, monkeypatch, every):
     assert f"{n} wines" in (tmp_path / "coaltree-demo" / "report.html").read_text(encoding="utf-8")
     code, out, err = coaltree_command("demo", "-q", "-o", "second", "--json")
     assert (code, err) == (0, "")
-    told = json.loads(out)
-    assert {name: told[name] for name in facts} == facts
-    assert told["dendrogram_purity"] == pytest.approx(coaltree.metrics.dendrogram_purity(tree, cultivars))
-    assert told["adjusted_rand_index"] == pytest.approx(agreement)
+    summary = json.loads(out)
+    assert {name: summary[name] for name in facts} == facts
+    assert summary["dendrogram_purity"] == pytest.approx(coaltree.metrics.dendrogram_purity(tree, cultivars))
+    assert summary["adjusted_rand_index"] == pytest.approx(agreement)
     # Ward's method, by scipy
     X = np.where(hidden, np.nan, wine.data)
     X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
     ward = fcluster(linkage((X - X.mean(axis=0)) / X.std(axis=0), "ward"), 3, "maxclust")
-    assert told["ward_adjusted_rand_index"] == pytest.approx(adjusted_rand_score(cultivars, ward))
-    assert told["outdir"] == "second"
+    assert summary["ward_adjusted_rand_index"] == pytest.approx(adjusted_rand_score(cultivars, ward))
+    assert summary["outdir"] == "second"
     assert (tmp_path / "second" / "tree.nwk").read_text() == tree_text(tmp_path / "coaltree-demo")
 
 
@@ -258,11 +258,11 @@ def tree_text(folder):
     return (folder / "tree.nwk").read_text()
 
 
-def test_version(coaltree_command):
+def test_version_option_prints_version(coaltree_command):
     assert coaltree_command("--version") == (0, f"coaltree {coaltree.__version__}\n", "")
 
 
-def test_python_m_coaltree(tmp_path):
+def test_python_m_coaltree_runs_fit(tmp_path):
     (tmp_path / "t.csv").write_text("Ωmega,x\nä,1\nb,2\nc,4\n", encoding="utf-8")
     # Names that the terminal cannot show are spelled out.
     done = subprocess.run(
@@ -288,7 +288,7 @@ def test_python_m_coaltree(tmp_path):
 
 
 @pytest.mark.parametrize("absent", ["typer", "rich", "polars", "matplotlib"])
-def test_missing_cli_dependencies(coaltree_command, monkeypatch, absent):
+def test_missing_cli_dependencies_are_reported(coaltree_command, monkeypatch, absent):
     import coaltree.__main__ as module
 
     monkeypatch.setattr(module, "find_spec", lambda name: None if name == absent else True)
@@ -299,7 +299,7 @@ def test_missing_cli_dependencies(coaltree_command, monkeypatch, absent):
 # -- tables that deserve a note, and get their answer ------------------------------------------------
 
 
-def test_one_row(fit, tmp_path):
+def test_fit_accepts_one_row(fit, tmp_path):
     code, _, err = fit("id,x\nonly,1\n")
     assert code == 0, err
     rows, tree, facts = read_results(tmp_path / "out")
@@ -309,7 +309,7 @@ def test_one_row(fit, tmp_path):
     assert "note: " in err
 
 
-def test_two_rows(fit, tmp_path):
+def test_fit_accepts_two_rows(fit, tmp_path):
     code, _, err = fit("id,x,c\na,1,u\nb,2,v\n")
     assert code == 0, err
     rows, _, _ = read_results(tmp_path / "out")
@@ -328,7 +328,7 @@ def test_two_rows(fit, tmp_path):
         ("x,t\n" + "".join(f"{i},n{i}\n" for i in range(12)), "'t' identifier"),
     ],
 )  # fmt: skip
-def test_notes(fit, tmp_path, text, named):
+def test_fit_prints_notes_on_table(fit, tmp_path, text, named):
     options = ["--id-column", "id"] if "suffix" in named else ["--noise", "0"] if named == "identical" else []
     code, _, err = fit(text, *options)
     assert code == 0, err
@@ -349,14 +349,14 @@ def test_notes(fit, tmp_path, text, named):
         ("x;y\n1;2\n2;5\n4;4\n", ["real", "real"]),
     ],
 )
-def test_kinds_of_columns(fit, tmp_path, text, kinds):
+def test_fit_prints_column_kinds(fit, tmp_path, text, kinds):
     code, _, err = fit(text)
     assert code == 0, err
     assert [column["kind"] for column in read_results(tmp_path / "out")[2]["columns"]] == kinds
     assert "note" not in err
 
 
-def test_other_warnings_are_passed_on(fit, monkeypatch):
+def test_fit_passes_on_other_warnings(fit, monkeypatch):
     original = workflow.fit_model
 
     def warn(*arguments):
@@ -376,7 +376,7 @@ def test_other_warnings_are_passed_on(fit, monkeypatch):
 # -- input that cannot be used -----------------------------------------------------------------------
 
 
-def test_unreadable_table(coaltree_command, tmp_path):
+def test_unreadable_table_is_reported(coaltree_command, tmp_path):
     if os.geteuid() == 0:
         pytest.skip("root may read everything")
     (tmp_path / "t.csv").write_text(TEXT)
@@ -403,7 +403,7 @@ def failing(error):
         ("disk", OSError(28, "No space left on device"), 2, "No space left on device"),
     ],
 )
-def test_failed_run_leaves_no_partial_files(fit, tmp_path, monkeypatch, place, earlier, error, code, named):
+def test_failed_fit_leaves_no_partial_files(fit, tmp_path, monkeypatch, place, earlier, error, code, named):
     before = {}
     if earlier:
         assert fit(TEXT, "--n-clusters", "2")[0] == 0
@@ -422,15 +422,15 @@ def test_failed_run_leaves_no_partial_files(fit, tmp_path, monkeypatch, place, e
 
 
 @pytest.mark.parametrize(("error", "code"), [(RuntimeError("odd"), 1), (KeyboardInterrupt(), 130)])
-def test_debug_shows_source_location(fit, monkeypatch, error, code):
+def test_debug_option_shows_source_location(fit, monkeypatch, error, code):
     monkeypatch.setattr(workflow, "fit_model", failing(error))
-    found, _, err = fit(TEXT, "--debug")
-    assert found == code
+    actual, _, err = fit(TEXT, "--debug")
+    assert actual == code
     assert "Traceback (most recent call last)" in err
     assert "run again" not in err
 
 
-def test_progress_bar_on_terminal(fit, monkeypatch, tmp_path):
+def test_progress_bar_is_shown_on_terminal(fit, monkeypatch, tmp_path):
     shares = []
     original = workflow.fit_model
 
@@ -452,7 +452,7 @@ def test_progress_bar_on_terminal(fit, monkeypatch, tmp_path):
 # -- notes on how a file was understood ---------------------------------------------------------------
 
 
-def test_conversions_are_noted(fit, tmp_path):
+def test_number_conversions_are_noted(fit, tmp_path):
     text = ";a;b\n" + "".join(f"{i};{i % 3},{i};${i}.5\n" for i in range(6))
     code, _, err = fit(text)
     assert code == 0
@@ -463,6 +463,6 @@ def test_conversions_are_noted(fit, tmp_path):
     assert sum("'b'" in remark for remark in remarks) == 1
 
 
-def test_missing_glyphs_do_not_warn(fit):
+def test_missing_font_glyphs_do_not_warn(fit):
     text = "name,a\n日本,1\nहिन्दी,2\nc,4\n"
     assert fit(text, "--quiet") == (0, "", "")

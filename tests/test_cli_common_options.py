@@ -1,4 +1,4 @@
-"""What all commands do alike: standard streams, JSON, more and fewer words, help and completion."""
+"""Options that all commands share: standard streams, JSON, verbosity, help and completion."""
 
 import gzip
 import io
@@ -74,7 +74,7 @@ def as_parquet(text):
         (as_parquet(TEXT), ["--format", "parquet"]),
     ],
 )
-def test_tables_from_standard_input(command, tmp_path, data, options):
+def test_fit_reads_table_from_standard_input(command, tmp_path, data, options):
     assert command("fit", "t.csv", "-o", "file", "-q")[0] == 0
     code, _, err = command("fit", "-", "-o", "piped", *options, stdin=data)
     assert code == 0, err
@@ -84,12 +84,12 @@ def test_tables_from_standard_input(command, tmp_path, data, options):
     assert json.loads((tmp_path / "piped" / "summary.json").read_text())["input"] == "standard input"
 
 
-def test_explicit_file_format(command, tmp_path):
+def test_format_option_overrides_extension(command, tmp_path):
     (tmp_path / "table.data").write_text(TEXT)
     assert command("fit", "table.data", "-o", "out", "--format", "csv", "-q") == (0, "", "")
 
 
-def test_models_and_new_rows_from_standard_input(command, model):
+def test_query_commands_read_standard_input(command, model):
     expected = command("score", model, "t.csv", "-q")
     assert expected[0] == 0
     assert command("score", model, "-", "-q", stdin=TEXT.encode()) == expected
@@ -99,7 +99,7 @@ def test_models_and_new_rows_from_standard_input(command, model):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_impute_as_a_filter(command, model, tmp_path, packed):
+def test_impute_works_as_filter(command, model, tmp_path, packed):
     data = gzip.compress(TEXT.encode(), mtime=0) if packed else TEXT.encode()
     code, out, err = command("impute", "-", "-o", "-", "--model", model, stdin=data)
     assert code == 0, err
@@ -116,7 +116,7 @@ def test_impute_as_a_filter(command, model, tmp_path, packed):
 # -- JSON ----------------------------------------------------------------------------------------
 
 
-def test_facts_of_a_fit(command, tmp_path):
+def test_fit_json_output(command, tmp_path):
     facts = fit_summary(command("fit", "t.csv", "-o", "out", "--json"))
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert {name: facts[name] for name in summary} == summary
@@ -124,7 +124,7 @@ def test_facts_of_a_fit(command, tmp_path):
     assert sorted(facts["files"]) == sorted(path.name for path in (tmp_path / "out").iterdir())
 
 
-def test_facts_of_new_rows(command, model, tmp_path):
+def test_score_json_output(command, model, tmp_path):
     facts = fit_summary(command("score", model, "t.csv", "--json", "-q"))
     fitted = ct.load_model(model)
     frame = pl.read_csv(TEXT.encode(), null_values=["NA", "?"])
@@ -140,7 +140,7 @@ def test_facts_of_new_rows(command, model, tmp_path):
     assert facts["rows"][0].keys() == set(table.columns)
 
 
-def test_facts_of_filled_cells(command, model, tmp_path):
+def test_impute_json_output(command, model, tmp_path):
     facts = fit_summary(command("impute", "t.csv", "-o", "o.csv", "--sd", "s.csv", "--model", model, "--json"))
     assert (facts["n_filled"], facts["n_left_missing"], facts["n_tables"]) == (3, 0, 1)
     assert facts["filled_by_column"] == {"x": 1, "y": 2}
@@ -148,8 +148,8 @@ def test_facts_of_filled_cells(command, model, tmp_path):
     assert facts["input"] == "t.csv"
 
 
-def test_non_finite_numbers_in_json(command, model, tmp_path):
-    """A density of nothing is 1, and its logarithm 0; one of something impossible may be infinite."""
+def test_json_output_handles_non_finite_numbers(command, model, tmp_path):
+    """The log density of an empty row is 0; that of an impossible one may be infinite."""
     (tmp_path / "n.csv").write_text("x,y,c\n,,\n")
     facts = fit_summary(command("score", model, "n.csv", "--json", "-q"))
     assert [row["row"] for row in facts["rows"]] == ["0"]
@@ -168,7 +168,7 @@ KINDS = (
 )
 
 
-def test_dry_run(command, tmp_path):
+def test_dry_run_writes_no_files(command, tmp_path):
     (tmp_path / "k.csv").write_text(KINDS)
     code, out, err = command("fit", "k.csv", "--dry-run", "--categorical", "code", "--real", "flag")
     assert (code, err) == (0, "")
@@ -197,7 +197,7 @@ def test_dry_run(command, tmp_path):
     assert [*contents(tmp_path)] == ["k.csv", "t.csv"]
 
 
-def test_dry_run_prints_notes_of_fit(command, tmp_path):
+def test_dry_run_prints_same_notes_as_fit(command, tmp_path):
     (tmp_path / "k.csv").write_text("x,k,e\n1,7,\n2,7,\n4,7,\n")
     code, _, err = command("fit", "k.csv", "--dry-run")
     assert code == 0
@@ -205,7 +205,7 @@ def test_dry_run_prints_notes_of_fit(command, tmp_path):
     assert "note: 1 column has no observed cell and is ignored: 'e'." in err
 
 
-def test_real_columns_by_declaration(command, tmp_path):
+def test_real_option_declares_real_columns(command, tmp_path):
     (tmp_path / "k.csv").write_text(KINDS)
     code, _, err = command("fit", "k.csv", "-o", "out", "--real", "flag", "--drop", "t")
     assert code == 0, err
@@ -241,7 +241,7 @@ NOTE = "of n.csv counts the rows (7, 8, 9, ...)"
         ([7.5, 8.5, 9.5, 10.5, 11.5], [], False),
     ],
 )
-def test_first_column_of_row_numbers(command, tmp_path, first, options, noted):
+def test_first_column_of_row_numbers_is_noted(command, tmp_path, first, options, noted):
     (tmp_path / "n.csv").write_text("k,x\n" + "".join(f"{k},{i * i}\n" for i, k in enumerate(first)))
     code, _, err = command("fit", "n.csv", "--dry-run", *options)
     assert code == 0, err
@@ -251,7 +251,7 @@ def test_first_column_of_row_numbers(command, tmp_path, first, options, noted):
 # -- more and fewer words --------------------------------------------------------------------------
 
 
-def test_verbose(command, model):
+def test_verbose_prints_timings(command, model):
     code, out, err = command("fit", "t.csv", "-o", "out", "-v")
     assert code == 0, err
     lines = err.splitlines()
@@ -276,7 +276,7 @@ def test_verbose(command, model):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_common_options_of_all_commands(command, name):
+def test_all_commands_have_common_options(command, name):
     code, out, _ = command(name, "--help")
     assert code == 0
     for option in ("--quiet", "-q", "--verbose", "-v", "--debug", *(["--json"] if name not in WITHOUT_FACTS else [])):
@@ -298,7 +298,7 @@ def test_common_options_of_all_commands(command, name):
         ("demo", "-o", "t.csv"),
     ],
 )
-def test_debug_prints_traceback(command, arguments):
+def test_debug_option_prints_traceback(command, arguments):
     code, _, err = command(*arguments, "--debug")
     assert code == 2
     assert "Traceback (most recent call last)" in err
@@ -329,7 +329,7 @@ def test_help_imports_nothing_heavy():
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60, env=ENVIRONMENT)
 
 
-def test_completion():
+def test_shell_completion_lists_choices():
     done = run("--show-completion", "bash", env={"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
     assert done.returncode == 0, done.stderr
     assert b"_COALTREE_COMPLETE=complete_bash" in done.stdout
@@ -341,7 +341,7 @@ def test_completion():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such pipes")
-def test_broken_pipe(tmp_path, model):
+def test_broken_pipe_ends_quietly(tmp_path, model):
     (tmp_path / "n.csv").write_text("x,y,c\n" + "1,2,u\n" * 8_000)
     for arguments in (
         ["simulate", "8000", "-q"],
@@ -358,7 +358,7 @@ def test_broken_pipe(tmp_path, model):
         process.wait(timeout=300)
 
 
-def test_disk_full():
+def test_full_disk_is_reported():
     if not Path("/dev/full").exists():
         pytest.skip("no such device here")
     with Path("/dev/full").open("wb") as full:
@@ -370,7 +370,7 @@ def test_disk_full():
     assert done.stderr.decode().splitlines() == ["coaltree: No space left on device."]
 
 
-def test_terminal_status_line_appears_at_once(command, model, monkeypatch):
+def test_status_line_appears_before_slow_imports(command, model, monkeypatch):
     """Before anything heavy is imported; not in files and pipes, and not with --quiet."""
     for arguments, words in (
         (["fit", "t.csv", "--dry-run"], "reading t.csv"),
@@ -384,9 +384,9 @@ def test_terminal_status_line_appears_at_once(command, model, monkeypatch):
             assert words in err.splitlines()[0]
             _, _, err = command(*arguments, "--quiet")
             assert words not in err
-    told = []
+    messages = []
     notes = Notes(quiet=False)
-    monkeypatch.setattr(notes, "say", told.append)
+    monkeypatch.setattr(notes, "say", messages.append)
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: True))
     notes.announce("reading")
-    assert told == ["reading"]
+    assert messages == ["reading"]

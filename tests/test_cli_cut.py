@@ -1,4 +1,4 @@
-"""The command cut, and the words after a fit."""
+"""The command cut, and what the summary of a fit says about its clusters."""
 
 import csv
 import io
@@ -71,17 +71,17 @@ def test_cut_matches_scipy(command, fitted, tmp_path):
         assert err.splitlines()[-1] == f"{len(sizes)} clusters of {', '.join(map(str, sizes[:12]))} rows"
         for tree in ("t.json", "t.nwk"):
             assert command("convert", "out/model.coaltree", tree, "-q")[0] == 0
-            found = dict(zip(*labels_of(command("cut", tree, *options)[1]), strict=True))
-            assert same_partition(labels, [found[name] for name in names])
+            actual = dict(zip(*labels_of(command("cut", tree, *options)[1]), strict=True))
+            assert same_partition(labels, [actual[name] for name in names])
 
 
-def test_default_cut_is_that_of_model(command, fitted, tmp_path):
+def test_default_cut_equals_model_clusters(command, fitted, tmp_path):
     code, out, err = command("cut", "out/model.coaltree", "-o", "c.csv", "-q")
     assert (code, out, err) == (0, "", "")
     assert (tmp_path / "c.csv").read_bytes() == (tmp_path / "out" / "clusters.csv").read_bytes()
 
 
-def test_facts_for_programs(command, fitted):
+def test_cut_json_output(command, fitted):
     code, out, err = command("cut", "out/model.coaltree", "--n-clusters", "3", "--json")
     assert code == 0, err
     facts = json.loads(out)
@@ -93,14 +93,14 @@ def test_facts_for_programs(command, fitted):
     assert facts["output"] == "c.csv"
 
 
-def test_one_row(command, tmp_path):
+def test_cut_of_one_row(command, tmp_path):
     (tmp_path / "t.nwk").write_text("a;")
     code, out, err = command("cut", "t.nwk", "--n-clusters", "1")
     assert (code, out) == (0, "name,cluster\na,0\n")
     assert err == "1 cluster of 1 row\n"
 
 
-def test_plots_take_the_same_cuts(command, fitted, tmp_path):
+def test_plot_accepts_cut_options(command, fitted, tmp_path):
     height = str(float(np.mean(fitted.tree_.merge_heights[-3:-1])))
     assert same_partition(fitted.cut(height_threshold=float(height)), fitted.cut(n_clusters=3))
     for options in (["--n-clusters", "3"], ["--height-threshold", height]):
@@ -113,7 +113,7 @@ def test_plots_take_the_same_cuts(command, fitted, tmp_path):
 
 
 @pytest.mark.parametrize("search", ["auto", "exact", "neighbors"])
-def test_search_option(command, tmp_path, search):
+def test_fit_search_option(command, tmp_path, search):
     (tmp_path / "t.csv").write_text(table_text(24))
     code, out, err = command("fit", "t.csv", "-o", "out", "--search", search)
     assert code == 0, err
@@ -124,18 +124,18 @@ def test_search_option(command, tmp_path, search):
     assert ct.load_model(tmp_path / "out" / "model.coaltree").search == search
 
 
-def test_the_search_reaches_the_imputer(command, tmp_path, monkeypatch):
+def test_impute_search_option(command, tmp_path, monkeypatch):
     from coaltree.estimators.imputer import CoalescentImputer
 
-    seen = []
+    calls = []
     fit = CoalescentImputer._fit_table
     monkeypatch.setattr(
-        CoalescentImputer, "_fit_table", lambda self, *rest: seen.append(self.search) or fit(self, *rest)
+        CoalescentImputer, "_fit_table", lambda self, *rest: calls.append(self.search) or fit(self, *rest)
     )
     (tmp_path / "t.csv").write_text("name,x,c\na,1,u\nb,,u\nc,3,v\nd,5,\n")
     code, _, err = command("impute", "t.csv", "-o", "o.csv", "--search", "exact")
     assert code == 0, err
-    assert seen == ["exact"]
+    assert calls == ["exact"]
 
 
 FACTS = {
@@ -156,7 +156,7 @@ FACTS = {
         ("neighbors", 0.004, " 0 % ", True),
     ],
 )
-def test_low_recall_is_explained(tmp_path, search, recall, share, advice):
+def test_summary_explains_low_recall(tmp_path, search, recall, share, advice):
     words = describe_fit(FACTS | {"search": search, "neighbor_recall": recall}, ["tree.nwk"], tmp_path)
     lines = [text for text in words.splitlines() if text.startswith("search")]
     assert len(lines) == (share is not None)
@@ -164,7 +164,7 @@ def test_low_recall_is_explained(tmp_path, search, recall, share, advice):
     assert ("--search exact" in words) == advice
 
 
-def test_low_recall_is_in_the_summary():
+def test_summary_reports_low_recall():
     table = read_columns(np.array([[0.0], [1.0], [5.0]]))
     model = ct.CoalescentClustering()._fit_table(table)._model
     for recall, more in ((None, 0), (0.5, 0), (0.031, 1)):
@@ -182,8 +182,8 @@ def closing_line(name, facts, tmp_path):
     return next((line[10:] for line in words.splitlines() if line.startswith(name)), None)
 
 
-def test_advice_on_ties(tmp_path):
-    def told(noise, inference):
+def test_summary_advises_on_zero_heights(tmp_path):
+    def describe(noise, inference):
         facts = {
             "zero_heights": "many",
             "parameters": {"c": {"rate": 1.0}, "x": {"noise_sd": noise}},
@@ -195,26 +195,26 @@ def test_advice_on_ties(tmp_path):
         return closing_line("ties", facts | sampled, tmp_path)
 
     def options(noise, inference):
-        return re.findall(r"--[a-z]+ [\w.]+", told(noise, inference))
+        return re.findall(r"--[a-z]+ [\w.]+", describe(noise, inference))
 
     assert options(0.1, "greedy") == ["--noise 0.001", "--inference smc"]
     assert options(0.0, "greedy") == ["--inference smc"]
     assert options(0.1, "smc") == ["--noise 0.001"]
-    assert told(0.0, "smc") == "many"
+    assert describe(0.0, "smc") == "many"
 
 
 @pytest.mark.parametrize(
     ("text", "named"), [("x,y\n1,2\n", "one row too few"), ("x,y\n1,2\n3,4\n", "two rows too few")]
 )
-def test_too_few_rows_to_cluster(command, tmp_path, text, named):
+def test_fit_with_too_few_rows_to_cluster(command, tmp_path, text, named):
     (tmp_path / "t.csv").write_text(text)
     code, out, err = command("fit", "t.csv", "-o", "out")
     assert code == 0, err
-    (found,) = [own for own in out.splitlines() if own.startswith("clusters")]
-    check_named(found, named)
+    (values,) = [line for line in out.splitlines() if line.startswith("clusters")]
+    check_named(values, named)
 
 
-def test_missing_cells_are_counted_in_the_columns_in_use(command, tmp_path):
+def test_missing_cells_are_counted_in_used_columns(command, tmp_path):
     rows = "".join(f"{i * i % 7 if i else ''},{i % 5},,3\n" for i in range(25))
     (tmp_path / "t.csv").write_text("a,b,empty,same\n" + rows)
     code, out, err = command("fit", "t.csv", "-o", "out", "--report")
@@ -232,7 +232,7 @@ def test_missing_cells_are_counted_in_the_columns_in_use(command, tmp_path):
 # -- merges at height 0 ------------------------------------------------------------------------------
 
 
-def test_merges_at_height_zero_are_reported(command, tmp_path):
+def test_fit_reports_merges_at_height_zero(command, tmp_path):
     (tmp_path / "t.csv").write_text("x\n" + "1.5\n2.5\n7.0\n" * 10)
     code, out, err = command("fit", "t.csv", "-o", "out", "--noise", "0")
     assert code == 0, err
@@ -253,7 +253,7 @@ def test_merges_at_height_zero_are_reported(command, tmp_path):
 # -- hints on the table ------------------------------------------------------------------------------
 
 
-def test_hints_on_names_and_cells_that_spoil_a_column(command, tmp_path):
+def test_fit_hints_at_repeated_names_and_extreme_cells(command, tmp_path):
     names = [*(f"r{i}" for i in range(29)), "r0"]
     rows = [f"{name},{i % 7 if i != 3 else 1e9}" for i, name in enumerate(names)]
     (tmp_path / "t.csv").write_text("name,x\n" + "\n".join(rows) + "\n")
@@ -268,7 +268,7 @@ def test_hints_on_names_and_cells_that_spoil_a_column(command, tmp_path):
     assert "--id-column" not in err
 
 
-def test_outliers_of_a_fitted_model_can_be_labelled_and_assigned(command, tmp_path):
+def test_cut_can_label_or_assign_outliers(command, tmp_path):
     rng = np.random.default_rng(0)
     cells = np.append(rng.normal(size=40), 1e4)
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{a},{a / 3 + 1}\n" for a in cells))

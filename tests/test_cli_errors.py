@@ -1,4 +1,4 @@
-"""What the command line refuses: one sentence that names what is wrong, exit code 2, and nothing written."""
+"""Error messages of the command line: one sentence that names the problem, exit code 2, and no file written."""
 
 import io
 import json
@@ -319,10 +319,10 @@ def refused(models, tmp_path, monkeypatch, capsys):
     command = command_in(tmp_path, monkeypatch, capsys)
 
     def run(case):
-        given = {path.name: path.read_bytes() for path in models.iterdir()}
-        given |= {"t.csv": TEXT.encode(), "t.nwk": b"((a:1,b:1):1,c:2);", "t.foo": b"", "sub.nwk/file": b""}
-        given |= {"sub/file": b"", "blocked/tree.nwk/file": b""} | dict(case.files)
-        for name, data in given.items():
+        files = {path.name: path.read_bytes() for path in models.iterdir()}
+        files |= {"t.csv": TEXT.encode(), "t.nwk": b"((a:1,b:1):1,c:2);", "t.foo": b"", "sub.nwk/file": b""}
+        files |= {"sub/file": b"", "blocked/tree.nwk/file": b""} | dict(case.files)
+        for name, data in files.items():
             (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
             (tmp_path / name).write_bytes(data)
         before = contents(tmp_path)
@@ -336,7 +336,7 @@ def refused(models, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.command} {case.named}")
-def test_error_messages(refused, case):
+def test_error_message_names_problem_and_remedy(refused, case):
     sentence = refused(case)
     assert sentence.endswith((".", "?"))
     check_named(sentence, case.named)

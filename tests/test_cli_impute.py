@@ -1,4 +1,4 @@
-"""The command impute: a table with holes in, the same table without them out."""
+"""The command impute: which cells of a file are filled, and with what."""
 
 import csv
 import gzip
@@ -69,7 +69,7 @@ def check_filled(text, holes=HOLES):
 # -- what comes out ------------------------------------------------------------------------------------
 
 
-def test_holes_are_filled_and_nothing_else_changes(command, tmp_path):
+def test_impute_fills_only_missing_cells(command, tmp_path):
     code, out, err = command("impute", "t.csv", "-o", "out.csv", *OPTIONS)
     assert (code, out) == (0, ""), err
     filled = (tmp_path / "out.csv").read_bytes().decode()
@@ -90,7 +90,7 @@ def test_holes_are_filled_and_nothing_else_changes(command, tmp_path):
     assert command("impute", "t.csv", "-o", "-", "-q", *OPTIONS)[1:] == (out, "")
 
 
-def test_cells_are_those_of_the_estimator(command, tmp_path):
+def test_impute_matches_estimator(command, tmp_path):
     (tmp_path / "n.csv").write_text("x,y\n1.0,2.0\n1.5,\n9.0,8.0\n8.5,7.75\n,7.5\n2.0,2.5\n")
     arguments = ("--real-process", "brownian", "--noise", "0.1")
     assert command("impute", "n.csv", "-o", "o.csv", *arguments)[0] == 0
@@ -101,7 +101,7 @@ def test_cells_are_those_of_the_estimator(command, tmp_path):
     assert (tmp_path / "p.csv").read_text() != (tmp_path / "o.csv").read_text()
 
 
-def test_a_sample_of_trees(command, tmp_path):
+def test_impute_with_tree_sample(command, tmp_path):
     (tmp_path / "n.csv").write_text("x,y\n1.0,2.0\n1.5,\n9.0,8.0\n8.5,7.75\n,7.5\n2.0,2.5\n")
     options = ("--inference", "smc", "--particles", "10", "--runs", "2")
     for name, seed in (("a", "5"), ("b", "5"), ("c", "6")):
@@ -115,7 +115,7 @@ def test_a_sample_of_trees(command, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["clustering", "imputer"])
-def test_from_a_model(command, models, tmp_path, name):
+def test_impute_with_model_file(command, models, tmp_path, name):
     code, out, err = command(
         "impute", "t.csv", "-o", "out.csv", "--model", models / f"{name}.coaltree", "--drop", "note"
     )
@@ -141,8 +141,8 @@ def test_from_a_model(command, models, tmp_path, name):
     assert err.splitlines()[-1] == "filled 4 cells in 4 columns"
 
 
-def test_from_a_model_of_an_array(command, models, tmp_path):
-    """Its columns have no names, and are those of the file one by one."""
+def test_impute_with_model_of_array(command, models, tmp_path):
+    """The model's columns have no names, so the columns of the file are matched by position."""
     (tmp_path / "n.csv").write_text("length,width\n1.0,\n,8.0\n")
     code, _, err = command("impute", "n.csv", "-o", "o.csv", "--sd", "s.csv", "--model", models / "array.coaltree")
     assert code == 0, err
@@ -150,22 +150,22 @@ def test_from_a_model_of_an_array(command, models, tmp_path):
     assert pl.read_csv(tmp_path / "s.csv")["column"].to_list() == ["width", "length"]
 
 
-def test_draws(command, tmp_path):
+def test_impute_draws_writes_one_file_per_draw(command, tmp_path):
     options = (*OPTIONS, "--draws", "3")
     code, out, err = command("impute", "t.csv", "-o", "out.csv", *options, "--seed", "4")
     assert (code, out) == (0, ""), err
     assert err.splitlines()[-1] == "filled 7 cells in 7 columns, 3 draws"
-    found = contents(tmp_path)
-    assert sorted(found) == ["out.1.csv", "out.2.csv", "out.3.csv", "t.csv"]
-    drawn = [check_filled(found[f"out.{k}.csv"].decode()) for k in (1, 2, 3)]
-    assert len({cells["b", "y"] for cells in drawn}) == 3
+    files = contents(tmp_path)
+    assert sorted(files) == ["out.1.csv", "out.2.csv", "out.3.csv", "t.csv"]
+    draws = [check_filled(files[f"out.{k}.csv"].decode()) for k in (1, 2, 3)]
+    assert len({cells["b", "y"] for cells in draws}) == 3
     assert command("impute", "t.csv", "-o", "again.csv", *options, "--seed", "4")[0] == 0
     assert command("impute", "t.csv", "-o", "other.csv", *options)[0] == 0
-    assert (tmp_path / "again.2.csv").read_bytes() == found["out.2.csv"]
-    assert (tmp_path / "other.2.csv").read_bytes() != found["out.2.csv"]
+    assert (tmp_path / "again.2.csv").read_bytes() == files["out.2.csv"]
+    assert (tmp_path / "other.2.csv").read_bytes() != files["out.2.csv"]
 
 
-def test_draws_are_those_of_the_estimator(command, models, tmp_path):
+def test_impute_draws_match_estimator(command, models, tmp_path):
     model = ct.load_model(models / "imputer.coaltree")
     code, _, err = command(
         "impute", "t.csv", "-o", "out.csv", "--model", models / "imputer.coaltree", "--drop", "note", "--draws", "2",
@@ -185,7 +185,7 @@ def test_draws_are_those_of_the_estimator(command, models, tmp_path):
         assert cells["d, e", "flag"] == str(expected["flag"][3]).upper()
 
 
-def test_uncertainty_columns(command, models, tmp_path):
+def test_impute_uncertainty_file(command, models, tmp_path):
     model = ("--model", models / "imputer.coaltree", "--drop", "note")
     assert command("impute", "t.csv", "-o", "out.csv", "--sd", "sd.csv", *model)[0] == 0
     with (tmp_path / "sd.csv").open(newline="") as file:
@@ -210,13 +210,13 @@ def test_uncertainty_columns(command, models, tmp_path):
     frame = pl.DataFrame({"x": [1.5], "c": ["u"], "y": [None], "day": [None], "n": [None], "flag": [True], "z": ["1"]})
     (tmp_path / "one.csv").write_text("x,c,y,day,n,flag,z\n1.5,u,,,,true,1\n")
     assert command("impute", "one.csv", "-o", "o.csv", "--sd", "s.csv", *model[:2])[0] == 0
-    found = pl.read_csv(tmp_path / "s.csv")
+    actual = pl.read_csv(tmp_path / "s.csv")
     cells = expected.predictive(frame)
-    assert found["sd"].to_list() == [cells[name].sd[0] for name in ("y", "day", "n")]
+    assert actual["sd"].to_list() == [cells[name].sd[0] for name in ("y", "day", "n")]
     low, high = (end[0] for end in cells["y"].interval(0.9))
-    assert (float(found["low"][0]), float(found["high"][0])) == (pytest.approx(low), pytest.approx(high))
-    assert found["low"][1] < found["value"][1] < found["high"][1]  # dates
-    assert int(found["low"][2]) <= int(found["value"][2]) <= int(found["high"][2])
+    assert (float(actual["low"][0]), float(actual["high"][0])) == (pytest.approx(low), pytest.approx(high))
+    assert actual["low"][1] < actual["value"][1] < actual["high"][1]  # dates
+    assert int(actual["low"][2]) <= int(actual["value"][2]) <= int(actual["high"][2])
     # With draws, the csv is about the cells' best values.
     assert command("impute", "t.csv", "-o", "d.csv", "--sd", "sd2.csv", "--draws", "2", *model)[0] == 0
     assert (tmp_path / "sd2.csv").read_bytes() == (tmp_path / "sd.csv").read_bytes()
@@ -228,7 +228,7 @@ def test_uncertainty_columns(command, models, tmp_path):
     ("name", "target"),
     [("t.tsv", "o.tab"), ("t.csv.gz", "o.csv.gz"), ("t.txt", "o.csv"), ("t.parquet", "o.pq"), ("T.CSV", "o.csv")],
 )
-def test_kinds_of_files(command, models, tmp_path, name, target):
+def test_impute_keeps_file_format(command, models, tmp_path, name, target):
     frame = pl.DataFrame({"k": ["a", "b", "c"], "x": [1.0, None, 9.0], "n": [2, 3, None], "c": ["u", "v", None]})
     text = frame.write_csv(separator="\t" if "tsv" in name else ",").encode()
     if "parquet" in name:
@@ -260,7 +260,7 @@ def test_kinds_of_files(command, models, tmp_path, name, target):
         assert (tmp_path / f"o.1{ending}").exists()
 
 
-def test_numbers_that_are_categories_stay_numbers(command, tmp_path):
+def test_impute_keeps_numeric_categories_as_numbers(command, tmp_path):
     frame = pl.DataFrame({"g": [1, 2, None, 2], "h": [1.0, None, 2.5, 2.5], "x": [1.0, 5.0, 5.1, None]})
     frame.write_parquet(tmp_path / "t.parquet")
     code, _, err = command("impute", "t.parquet", "-o", "o.parquet", "--categorical", "g,h")
@@ -270,7 +270,7 @@ def test_numbers_that_are_categories_stay_numbers(command, tmp_path):
     assert (filled["g"][2], filled["h"][1]) == (2, 2.5)
 
 
-def test_a_table_without_holes_is_copied(command, models, tmp_path):
+def test_impute_copies_complete_table(command, models, tmp_path):
     text = b"\xef\xbb\xbfid;x;c\r\na; 1,50;\"u\"\r\n\r\nb;2;'v'\r\n"
     (tmp_path / "n.csv").write_bytes(text)
     code, out, err = command("impute", "n.csv", "-o", "o.csv", "--sd", "s.csv", "--draws", "2")
@@ -290,7 +290,7 @@ def test_a_table_without_holes_is_copied(command, models, tmp_path):
     assert (tmp_path / "o.csv.gz").read_bytes() == (tmp_path / "n.csv.gz").read_bytes()
 
 
-def test_unpredictable_cells_stay_missing(command, models, tmp_path):
+def test_impute_leaves_unpredictable_cells_missing(command, models, tmp_path):
     """No cell of the column z was observed in the fit; the only value of the column k is known."""
     frame = pl.DataFrame({"x": [1.0, 2.0, 9.0], "z": [None] * 3, "k": [5.0] * 3}, schema_overrides={"z": pl.Float64})
     with pytest.warns(ct.errors.InputWarning):
@@ -308,7 +308,7 @@ def test_unpredictable_cells_stay_missing(command, models, tmp_path):
     assert pl.read_csv(tmp_path / "s.csv")["sd"].to_list()[0] == 0.0
 
 
-def test_custom_missing_values_without_row_names(command, tmp_path):
+def test_impute_with_custom_missing_values_and_no_row_names(command, tmp_path):
     (tmp_path / "n.csv").write_text("id,x,y\na,1.0,2.0\na,nix,2.5\nb,9.0,nix\nc,8.5,7.75\n")
     code, _, err = command("impute", "n.csv", "-o", "o.csv", "--na-value", "nix", "--no-id", "--sd", "s.csv")
     assert code == 0, err
@@ -323,7 +323,7 @@ def test_custom_missing_values_without_row_names(command, tmp_path):
 # -- input that cannot be used -------------------------------------------------------------------------
 
 
-def test_new_rows_with_a_full_covariance_matrix(command, tmp_path):
+def test_impute_new_rows_with_full_covariance(command, tmp_path):
     (tmp_path / "n.csv").write_text("x,y\n1,\n3,2\n")
     frame = pl.DataFrame({"x": [0.0, 0.4, 3.0, 3.5], "y": [1.0, 0.2, 2.0, 2.6]})
     model = ct.CoalescentClustering(covariance="full").fit(frame)
@@ -336,7 +336,7 @@ def test_new_rows_with_a_full_covariance_matrix(command, tmp_path):
     assert 0.0 < filled["y"][0] < 3.0
 
 
-def test_unfillable_tables(command, models, tmp_path):
+def test_impute_rejects_unfillable_tables(command, models, tmp_path):
     check_sentence(command("impute", "no.csv", "-o", "o.csv"), "no.csv does not exist")
     check_sentence(command("impute", "no.xlsx", "-o", "o.csv"), "no.xlsx does not exist")
     (tmp_path / "t.xlsx").write_bytes(b"PK")
@@ -363,7 +363,7 @@ def test_unfillable_tables(command, models, tmp_path):
         ("disk", KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_failed_run_leaves_no_partial_files(command, tmp_path, monkeypatch, place, error, code, named):
+def test_failed_impute_leaves_no_partial_files(command, tmp_path, monkeypatch, place, error, code, named):
     (tmp_path / "o.2.csv").write_text("old")
     before = contents(tmp_path)
     from coaltree.table import fill

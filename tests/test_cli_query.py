@@ -1,4 +1,4 @@
-"""The commands score and place: a model and new rows in, a csv out."""
+"""The commands score and place: a model and new rows in, a csv file out."""
 
 import csv
 import io
@@ -103,14 +103,14 @@ def test_score_matches_model(command, fitted, tmp_path):
     assert contents(tmp_path)["scores.csv"] == out.encode()
 
 
-def test_score_in_quiet(command):
+def test_score_quiet_prints_only_results(command):
     code, out, err = command("score", "model.coaltree", "new.csv", "-q")
     assert (code, err) == (0, "")
     assert out.startswith("row,log_density\np,")
     assert command("score", "model.coaltree", "new.csv", "-q", "-o", "s.csv") == (0, "", "")
 
 
-def test_rows_of_the_fit_are_read_as_in_the_fit(command, folder, fitted):
+def test_score_reads_training_rows_as_fit_did(command, folder, fitted):
     _, out, err = command("score", "model.coaltree", "t.csv")
     frame = pl.read_csv(TEXT.encode(), null_values=["NA", "?", ""], schema_overrides={"z": pl.String})
     expected = fitted.score_samples(frame.drop("id"))
@@ -120,7 +120,7 @@ def test_rows_of_the_fit_are_read_as_in_the_fit(command, folder, fitted):
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "csv.gz", "parquet"])
 @pytest.mark.parametrize("as_numbers", [True, False])
-def test_numbers_that_are_categories_are_matched_in_all_kinds_of_files(command, fitted, tmp_path, kind, as_numbers):
+def test_numeric_categories_match_in_all_file_formats(command, fitted, tmp_path, kind, as_numbers):
     expected = fitted.score_samples(frame_of_new()).tolist()
     frame = frame_of_new()
     if as_numbers:
@@ -142,7 +142,7 @@ def test_numbers_that_are_categories_are_matched_in_all_kinds_of_files(command, 
     assert "note" not in err
 
 
-def test_categories_are_not_taken_for_row_names(command, tmp_path):
+def test_categorical_first_column_is_not_row_names(command, tmp_path):
     """The first column is text that differs in every row, and categorical in the fit."""
     (tmp_path / "n.csv").write_text("c,x,y,z\nu,1,2,007\nv,9,8,8.50\n")
     code, out, err = command("score", "model.coaltree", "n.csv")
@@ -152,7 +152,7 @@ def test_categories_are_not_taken_for_row_names(command, tmp_path):
     assert rows_of(command("score", "model.coaltree", "one.csv")[1])[1][0] == rows_of(out)[1][0]
 
 
-def test_id_columns_and_missing_cells(command, tmp_path):
+def test_score_handles_id_columns_and_missing_cells(command, tmp_path):
     (tmp_path / "n.csv").write_text("k,x,y,c,z\n1,nix,2.5,u,007\n1,8.8,nix,v,8.50\n")
     code, out, err = command("score", "model.coaltree", "n.csv", "--id-column", "k", "--na-value", "nix")
     assert code == 0, err
@@ -168,7 +168,7 @@ def test_id_columns_and_missing_cells(command, tmp_path):
     check_sentence(command("score", "model.coaltree", "n.csv", "--id-column", "k"), "Column 'x'", "'nix'", "numbers")
 
 
-def test_unknown_categories(command, tmp_path):
+def test_unseen_option_handles_unknown_categories(command, tmp_path):
     (tmp_path / "n.csv").write_text("x,y,c,z\n1,2,w,007\n1,2,,007\n")
     code, out, err = command("score", "model.coaltree", "n.csv")
     assert code == 0, err
@@ -180,8 +180,8 @@ def test_unknown_categories(command, tmp_path):
     check_sentence(command("place", "model.coaltree", "n.csv", "--unseen", "error"), "Column 'c' holds 'w'")
 
 
-def test_columns_of_an_array_are_found_by_position(command, tmp_path):
-    """The model says itself that categories it does not know are an error."""
+def test_model_of_array_matches_columns_by_position(command, tmp_path):
+    """The model's own option makes unseen categories an error."""
     (tmp_path / "n.csv").write_text("size,kind\n1.2,u\n8.0,\n")
     code, out, err = command("score", "array.coaltree", "n.csv")
     assert code == 0, err
@@ -213,7 +213,7 @@ def test_place_matches_model(command, fitted):
     assert err.count("note: Column 'more'") == 1
 
 
-def test_nearest_leaves_and_the_level(command, fitted, tmp_path):
+def test_place_nearest_and_level_options(command, fitted, tmp_path):
     assert (
         command("place", "model.coaltree", "new.csv", "--nearest", "1", "--level", "0.5", "-o", "p.csv", "-q")[0] == 0
     )
@@ -233,7 +233,7 @@ def test_nearest_leaves_and_the_level(command, fitted, tmp_path):
 
 
 @pytest.mark.parametrize("question", ["score", "place"])
-def test_invalid_models(command, tmp_path, question):
+def test_invalid_model_files_are_reported(command, tmp_path, question):
     check_sentence(command(question, "no.coaltree", "new.csv"), "no.coaltree does not exist")
     check_sentence(command(question, tmp_path, "new.csv"), "is a folder")
     check_sentence(command(question, "t.csv", "new.csv"), "t.csv")
@@ -249,7 +249,7 @@ def test_invalid_models(command, tmp_path, question):
 
 
 @pytest.mark.parametrize("question", ["score", "place"])
-def test_tables_that_do_not_fit(command, tmp_path, question):
+def test_mismatched_tables_are_reported(command, tmp_path, question):
     check_sentence(command(question, "model.coaltree", "no.csv"), "no.csv does not exist")
     (tmp_path / "n.csv").write_text("id,x,y,c\na,1,2,u\n")
     check_sentence(command(question, "model.coaltree", "n.csv"), "lacks the column 'z'")
@@ -266,7 +266,7 @@ def test_tables_that_do_not_fit(command, tmp_path, question):
 
 
 @pytest.mark.parametrize("question", ["score", "place"])
-def test_unwritable_files(command, tmp_path, monkeypatch, question):
+def test_unwritable_output_is_reported(command, tmp_path, monkeypatch, question):
     (tmp_path / "s.csv").write_text("old")
     before = contents(tmp_path)
     arguments = (question, "model.coaltree", "new.csv", "-o")
@@ -287,7 +287,7 @@ def test_unwritable_files(command, tmp_path, monkeypatch, question):
     assert contents(tmp_path) == before
 
 
-def test_standard_output_is_utf_8(fitted, tmp_path):
+def test_standard_output_is_utf8(fitted, tmp_path):
     (tmp_path / "n.csv").write_text("id,x,y,c,z\n" + "".join(f"Ω{i},1,2,u,007\n" for i in range(3)), encoding="utf-8")
     fitted.score_samples(pl.DataFrame({"x": [1.0], "y": [2.0], "c": ["u"], "z": ["007"]}))
     fitted.save(tmp_path / "model.coaltree")  # with the draws, which the process would make by long chains
@@ -307,7 +307,7 @@ FAR = " a log density more than 1,000 below that of the rows of the fit: check u
 @pytest.mark.parametrize(
     ("question", "instead"), [("score", "log density is 0"), ("place", "place is that of the prior")]
 )
-def test_rows_with_few_cells(command, tmp_path, question, instead):
+def test_rows_with_few_cells_are_noted(command, tmp_path, question, instead):
     header = "id,x,y,c,z\n"
     (tmp_path / "n.csv").write_text(header + 'p,1.2,2.5,u,007\n"a,b",,,,\nfar 🦊,9e9,2.5,u,007\n')
     code, out, err = command(question, "model.coaltree", "n.csv")
@@ -332,7 +332,7 @@ REPEATED = "x,y,id,c\n1.2,2.5,p,u\n8.8,,p,v\n,3.0,,\n"  # by itself no column of
 
 
 @pytest.mark.parametrize("question", ["score", "place"])
-def test_the_column_of_row_names_is_remembered(command, tmp_path, question):
+def test_model_remembers_row_name_column(command, tmp_path, question):
     (tmp_path / "n.csv").write_text(REPEATED.replace("c\n", "c,z\n", 1).replace("u\n", "u,007\n").replace("v\n", "v,\n")
                                     .replace(",,\n", ",,,\n"))  # fmt: skip
     code, out, err = command(question, "model.coaltree", "n.csv")
@@ -347,7 +347,7 @@ def test_the_column_of_row_names_is_remembered(command, tmp_path, question):
     assert "'id'" not in err
 
 
-def test_renamed_row_name_column_is_rejected(command, tmp_path):
+def test_renamed_row_name_column_is_ignored_with_note(command, tmp_path):
     (tmp_path / "n.csv").write_text("other,id,x,y,c,z\nA,p,1.2,2.5,u,007\nB,q,8.8,,v,007\n")
     code, out, err = command("score", "model.coaltree", "n.csv", "--id-column", "other")
     assert code == 0, err
@@ -358,7 +358,7 @@ def test_renamed_row_name_column_is_rejected(command, tmp_path):
     assert "Column 'other' did not occur when the model was fit and is ignored." in err
 
 
-def test_the_column_of_row_names_stays_as_it_is_when_a_model_fills(command, tmp_path):
+def test_impute_with_model_keeps_row_name_column(command, tmp_path):
     (tmp_path / "n.csv").write_text("c,id,x,y,z\nu,007,1.2,,007\nv,,8.8,7.9,007\n")
     code, _, err = command("impute", "n.csv", "-o", "filled.csv", "--model", "model.coaltree", "--sd", "cells.csv")
     assert code == 0, err

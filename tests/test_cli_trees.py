@@ -1,4 +1,4 @@
-"""The commands convert, plot and simulate: trees in files of every kind."""
+"""The commands convert, plot and simulate, with tree files of every format."""
 
 import csv
 import io
@@ -84,7 +84,7 @@ def same(first, second):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_round_trip(command, tmp_path, ending):
+def test_convert_round_trip(command, tmp_path, ending):
     tree = odd_tree()
     (tmp_path / "t.json").write_bytes(tree_to_json(tree))
     code, out, err = command("convert", "t.json", f"u.{ending}")
@@ -92,13 +92,13 @@ def test_round_trip(command, tmp_path, ending):
     assert err.startswith("8 leaves, height ")
     code, _, err = command("convert", f"u.{ending}", "back.json")
     assert code == 0, err
-    found = tree_from_json((tmp_path / "back.json").read_bytes())
-    assert same(tree, found)
+    tree_read = tree_from_json((tmp_path / "back.json").read_bytes())
+    assert same(tree, tree_read)
     if ending in ("csv", "json"):
-        assert found == tree
+        assert tree_read == tree
 
 
-def test_other_programs_read_what_is_written(command, tmp_path):
+def test_converted_files_are_read_by_other_programs(command, tmp_path):
     import dendropy
 
     tree = ct.simulate_tree(9, random_state=1, leaf_names=[f"leaf {i}" for i in range(9)])
@@ -118,14 +118,14 @@ def test_other_programs_read_what_is_written(command, tmp_path):
     assert {row["left_name"] for row in rows} | {row["right_name"] for row in rows} == {"", *map(str, range(9))}
 
 
-def test_a_linkage_of_numbers_alone(command, tmp_path):
+def test_convert_reads_plain_linkage(command, tmp_path):
     Z = ct.simulate_tree(6, random_state=0).to_linkage()
     np.savetxt(tmp_path / "z.csv", Z, delimiter=",")
     assert command("convert", "z.csv", "t.json")[0] == 0
     np.testing.assert_array_equal(tree_from_json((tmp_path / "t.json").read_bytes()).to_linkage(), Z)
 
 
-def test_the_schema_of_json(command, tmp_path):
+def test_tree_json_schema(command, tmp_path):
     (tmp_path / "t.nwk").write_text("((ape:1,man:1):2,owl:3);")
     assert command("convert", "t.nwk", "t.json", "-q") == (0, "", "")
     assert json.loads((tmp_path / "t.json").read_text()) == {
@@ -139,7 +139,7 @@ def test_the_schema_of_json(command, tmp_path):
 
 
 @pytest.mark.parametrize("n", [1, 2, 20_000])
-def test_small_and_deep_trees(command, tmp_path, n):
+def test_convert_handles_small_and_deep_trees(command, tmp_path, n):
     tree = caterpillar(n) if n > 1 else ct.Tree([], [0.0])
     (tmp_path / "t.nwk").write_text(tree.to_newick())
     for there, back in (("t.nwk", "t.json"), ("t.json", "t.nex"), ("t.nex", "u.nwk")):
@@ -148,30 +148,30 @@ def test_small_and_deep_trees(command, tmp_path, n):
     assert same(tree, ct.Tree.from_newick((tmp_path / "u.nwk").read_text()))
 
 
-def test_trees_of_models(command, models, tmp_path):
+def test_convert_reads_model_files(command, models, tmp_path):
     for name in ("one", "many"):
         code, _, err = command("convert", models / f"{name}.coaltree", f"{name}.json")
         assert code == 0, err
-        found = tree_from_json((tmp_path / f"{name}.json").read_bytes())
+        tree_read = tree_from_json((tmp_path / f"{name}.json").read_bytes())
         expected = ct.load_model(models / f"{name}.coaltree").tree_
-        np.testing.assert_array_equal(found.children, expected.children)
-        np.testing.assert_array_equal(found.heights, expected.heights)
+        np.testing.assert_array_equal(tree_read.children, expected.children)
+        np.testing.assert_array_equal(tree_read.heights, expected.heights)
         if name == "many":
-            np.testing.assert_array_equal(found.support, expected.support)
+            np.testing.assert_array_equal(tree_read.support, expected.support)
 
 
-def test_a_file_of_many_trees_is_summed_up(command, tmp_path):
+def test_convert_summarises_tree_sample(command, tmp_path):
     texts = ["((a:1,b:1):2,c:3);", "((a:2,b:2):2,c:4);", "((a:2,c:2):3,b:5);"]
     sample = TreeSample([ct.Tree.from_newick(text, "abc") for text in texts])
     (tmp_path / "s.trees").write_text(sample.to_nexus())
     code, _, err = command("convert", "s.trees", "t.json")
     assert code == 0
     assert re.search("s.trees has 3 trees.*CCD0", err)
-    found = tree_from_json((tmp_path / "t.json").read_bytes())
-    np.testing.assert_array_equal(found.support, sample.ccd0().support)
+    tree_read = tree_from_json((tmp_path / "t.json").read_bytes())
+    np.testing.assert_array_equal(tree_read.support, sample.ccd0().support)
 
 
-def test_standard_input_and_output(piped, tmp_path):
+def test_convert_uses_standard_streams(piped, tmp_path):
     tree = odd_tree()
     text = piped(tree_to_json(tree), "convert", "-", "-", "--from", "json", "--to", "newick", "-q")
     assert same(tree, ct.Tree.from_newick(text.decode()))
@@ -194,7 +194,7 @@ def pixels(path):
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
-def test_pictures_by_the_ending(command, tmp_path, ending):
+def test_plot_format_follows_extension(command, tmp_path, ending):
     (tmp_path / "t.json").write_bytes(tree_to_json(odd_tree()))
     code, out, err = command("plot", "t.json", "-o", f"p.{ending}", "--n-clusters", "3", "--title", "a $title_ 5 %")
     assert (code, out) == (0, ""), err
@@ -208,7 +208,7 @@ def test_pictures_by_the_ending(command, tmp_path, ending):
         assert b"<script" not in data
 
 
-def test_the_size_of_a_picture(command, tmp_path):
+def test_plot_size_follows_tree_and_options(command, tmp_path):
     (tmp_path / "t.nwk").write_text(ct.simulate_tree(30, random_state=0).to_newick())
     assert command("plot", "t.nwk", "-o", "p.png", "--width", "4", "--height", "3", "--n-clusters", "4")[0] == 0
     assert pixels(tmp_path / "p.png").shape[:2] == (450, 600)
@@ -221,8 +221,8 @@ def test_the_size_of_a_picture(command, tmp_path):
     assert len({shape.tobytes() for shape in shapes.values()}) == 4
 
 
-def test_drawn_elements(command, models, tmp_path, monkeypatch):
-    """The options reach the drawing, whose own tests say what it does with them."""
+def test_plot_options_reach_drawing(command, models, tmp_path, monkeypatch):
+    """The options reach `plot_dendrogram`, whose own tests check their effect."""
     from coaltree.plot import dendrogram as pictures
 
     calls, named = [], []
@@ -232,9 +232,9 @@ def test_drawn_elements(command, models, tmp_path, monkeypatch):
         calls.append((tree, options))
         return draw(tree, **options)
 
-    def spy_on_names(ax, drawn, names, *arguments, **options):
+    def spy_on_names(ax, visible, names, *arguments, **options):
         named.extend([names] if names else [])
-        write(ax, drawn, names, *arguments, **options)
+        write(ax, visible, names, *arguments, **options)
 
     monkeypatch.setattr(pictures, "plot_dendrogram", spy)
     monkeypatch.setattr(pictures, "draw_names", spy_on_names)
@@ -258,14 +258,14 @@ def test_drawn_elements(command, models, tmp_path, monkeypatch):
     assert calls.pop()[1]["labels"] is None
 
 
-def test_pictures_of_small_and_large_trees(command, tmp_path):
+def test_plot_handles_small_and_large_trees(command, tmp_path):
     for n in (1, 2, 3000):
         (tmp_path / "t.nwk").write_text(ct.simulate_tree(n, random_state=0).to_newick())
         code, _, err = command("plot", "t.nwk", "-o", "p.png")
         assert code == 0, err
 
 
-def test_a_picture_on_standard_output(piped):
+def test_plot_writes_to_standard_output(piped):
     assert piped(b"(a:1,b:1);", "plot", "-", "--from", "newick", "-o", "-", "-q").startswith(b"\x89PNG")
     assert piped(b"(a:1,b:1);", "plot", "-", "--from", "newick", "-o", "-", "--to", "svg").startswith(b"<?xml")
 
@@ -273,7 +273,7 @@ def test_a_picture_on_standard_output(piped):
 # -- simulate ------------------------------------------------------------------------------------
 
 
-def test_simulated_tables(command, tmp_path):
+def test_simulate_writes_table_and_tree(command, tmp_path):
     arguments = ("--real", "5", "--categorical", "3", "--states", "4", "--missing", "0.1", "--seed", "0")
     code, out, err = command("simulate", "100", "-o", "sim.csv", "--tree", "sim.nwk", *arguments)
     assert (code, out) == (0, ""), err
@@ -295,7 +295,7 @@ def test_simulated_tables(command, tmp_path):
     assert contents(tmp_path) != first
 
 
-def test_simulated_columns_follow_the_tree(command):
+def test_simulated_columns_follow_tree(command):
     """The true tree explains the table better than the same tree with its leaves in another order."""
     for process in ("ornstein-uhlenbeck", "brownian"):
         options = ("--real", "20", "--real-process", process, "--noise", "0", "--rate", "0.3", "--json", "-q")
@@ -309,7 +309,7 @@ def test_simulated_columns_follow_the_tree(command):
         assert law.log_likelihood(tree, X) > law.log_likelihood(tree, X[::-1]) + 100
 
 
-def test_simulated_facts(command, tmp_path):
+def test_simulate_json_output(command, tmp_path):
     code, out, _ = command(
         "simulate", "3", "-o", "s.csv", "--tree", "s.json", "--real", "0", "--categorical", "2", "--json"
     )

@@ -1,4 +1,4 @@
-"""A Dask cluster: worker processes find what threads find, bit for bit, whatever happens to them."""
+"""Fits and predictions on a Dask cluster: the same results as with threads, also when workers are lost."""
 
 import gc
 import importlib
@@ -76,11 +76,11 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(cluster, "BLOCK_POINTS", 64)
 
 
-def same(found, expected):
-    np.testing.assert_array_equal(found.tree.children, expected.tree.children)
-    np.testing.assert_array_equal(found.tree.heights, expected.tree.heights)
-    assert found.log_joint == expected.log_joint
-    assert found.neighbor_recall == expected.neighbor_recall
+def assert_same_result(actual, expected):
+    np.testing.assert_array_equal(actual.tree.children, expected.tree.children)
+    np.testing.assert_array_equal(actual.tree.heights, expected.tree.heights)
+    assert actual.log_joint == expected.log_joint
+    assert actual.neighbor_recall == expected.neighbor_recall
 
 
 # -- neighbours -------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def points_of(kind, rng):
 
 @pytest.mark.parametrize("kind", ["plain", "ties", "holes"])
 @pytest.mark.parametrize("block", [50, 200])
-def test_neighbors_are_those_of_threads(client, small_blocks, monkeypatch, kind, block):
+def test_dask_neighbors_equal_threads(client, small_blocks, monkeypatch, kind, block):
     monkeypatch.setattr(cluster, "BLOCK_POINTS", block)
     points = points_of(kind, np.random.default_rng(3))
     expected = neighbors.find_nearest(points, 16, ThreadExecutor(2), 7)
@@ -106,8 +106,8 @@ def test_neighbors_are_those_of_threads(client, small_blocks, monkeypatch, kind,
     monkeypatch.setattr(
         client, "submit", lambda *args, **options: sent.append(len(args[1])) or submit(*args, **options)
     )
-    found = neighbors.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
-    np.testing.assert_array_equal(found, expected)
+    nearest = neighbors.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
+    np.testing.assert_array_equal(nearest, expected)
     assert len(sent) >= neighbors.MIN_DIVISIONS * 700 / block
     assert max(sent) < 20 * block + 2_000  # bytes of three coordinates and the bounds: of its block, not of all points
 
@@ -115,23 +115,23 @@ def test_neighbors_are_those_of_threads(client, small_blocks, monkeypatch, kind,
 def test_small_jobs_run_locally(client, small_blocks, monkeypatch):
     monkeypatch.setattr(client, "submit", None)
     points = points_of("plain", np.random.default_rng(3))[:, : 3 * 64 - 1]
-    found = neighbors.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
-    np.testing.assert_array_equal(found, neighbors.find_nearest(points, 16, ThreadExecutor(1), 7))
+    nearest = neighbors.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
+    np.testing.assert_array_equal(nearest, neighbors.find_nearest(points, 16, ThreadExecutor(1), 7))
 
 
 @pytest.mark.parametrize("name", ["noise", "multinomial", "mixed"])
-def test_the_tree_is_that_of_threads(client, small_blocks, name):
+def test_dask_tree_equals_threads(client, small_blocks, name):
     process, X = simulated(name)
     expected = ct.greedy(X, process, search="neighbors")
     shares = []
-    found = ct.greedy(X, process, search="neighbors", client=client, progress=lambda share, live: shares.append(share))
-    same(found, expected)
+    result = ct.greedy(X, process, search="neighbors", client=client, progress=lambda share, live: shares.append(share))
+    assert_same_result(result, expected)
     assert shares[-1] == 1.0
     assert np.all(np.diff(shares) >= 0)
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_few_rows(client, n):
+def test_dask_fit_of_few_rows(client, n):
     X = np.arange(float(n))[:, None]
     assert ct.greedy(X, ct.Brownian(), search="neighbors", client=client).tree.n_leaves == n
 
@@ -139,7 +139,7 @@ def test_few_rows(client, n):
 # -- faults -----------------------------------------------------------------------------------------
 
 
-def test_lost_worker(client, small_blocks):
+def test_lost_worker_does_not_change_result(client, small_blocks):
     process, X = simulated("noise")
     expected = ct.greedy(X, process, search="neighbors")
     pids = client.run(os.getpid)
@@ -150,9 +150,9 @@ def test_lost_worker(client, small_blocks):
             killed.append(next(iter(pids.values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    found = ct.greedy(X, process, search="neighbors", client=client, progress=kill)
+    result = ct.greedy(X, process, search="neighbors", client=client, progress=kill)
     assert killed
-    same(found, expected)
+    assert_same_result(result, expected)
     client.wait_for_workers(2, timeout=60)
     assert killed[0] not in client.run(os.getpid).values()
 
@@ -170,11 +170,11 @@ def doomed():
         yield workers
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_lost_cluster(doomed, small_blocks, tmp_path, kept):
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_lost_cluster_is_reported_and_checkpoint_resumes(doomed, small_blocks, tmp_path, has_checkpoint):
     process, X = simulated("noise")
     path = tmp_path / "rounds.npz"
-    options = {"search": "neighbors", "checkpoint": path if kept else None}
+    options = {"search": "neighbors", "checkpoint": path if has_checkpoint else None}
 
     def close(share, live):
         if live < 0.6 * len(X) and doomed.status.name == "running":
@@ -184,13 +184,13 @@ def test_lost_cluster(doomed, small_blocks, tmp_path, kept):
         ct.greedy(X, process, client=client, progress=close, **options)
     sentence = str(raised.value)
     assert sentence.startswith(f"The cluster at {doomed.scheduler_address} was lost (")
-    if kept:
+    if has_checkpoint:
         assert str(path) in sentence
         check_named(sentence, "resume")
         live = []
-        found = ct.greedy(X, process, progress=lambda share, own: live.append(own), **options)
+        result = ct.greedy(X, process, progress=lambda share, n_live: live.append(n_live), **options)
         assert max(live) <= 0.5 * len(X)  # the first round was not done again
-        same(found, ct.greedy(X, process, search="neighbors"))
+        assert_same_result(result, ct.greedy(X, process, search="neighbors"))
     else:
         check_named(sentence, "nothing saved checkpoint")
 
@@ -210,10 +210,10 @@ def test_search_resumes_from_checkpoint(small_blocks, tmp_path, name):
     order = np.random.default_rng(0).permutation(len(X))
     again = ct.greedy(X[order], process, search="neighbors", checkpoint=path)  # the search has an order of its own
     np.testing.assert_array_equal(again.tree.heights, expected.tree.heights)
-    same(ct.greedy(X, process, search="neighbors", checkpoint=path), expected)
+    assert_same_result(ct.greedy(X, process, search="neighbors", checkpoint=path), expected)
 
 
-def test_foreign_checkpoints(small_blocks, tmp_path):
+def test_foreign_checkpoints_are_rejected(small_blocks, tmp_path):
     process, X = simulated("noise", 100)
     path = tmp_path / "rounds.npz"
     options = {"search": "neighbors", "checkpoint": path}
@@ -231,7 +231,7 @@ def test_foreign_checkpoints(small_blocks, tmp_path):
         ct.greedy(X, PROCESSES["brownian"], **options)
 
 
-def test_cluster_without_workers(monkeypatch):
+def test_cluster_without_workers_is_reported(monkeypatch):
     monkeypatch.setattr(cluster, "WORKER_SECONDS", 0.2)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", processes=False) as none,
@@ -244,24 +244,24 @@ def test_cluster_without_workers(monkeypatch):
 # -- tasks ------------------------------------------------------------------------------------------
 
 
-def test_results_come_in_order(client):
+def test_executor_returns_results_in_order(client):
     def tasks():
         for k in range(30):
             yield ([0.2 if k == 0 else 0.0, k],)
 
     executor = cluster.DaskExecutor(client, 1)
-    assert list(executor.run(_slept, tasks())) == [([0.0, k + 1], k) for k in range(30)]
-    assert list(executor.run(_slept, [])) == []
+    assert list(executor.run(_sleep, tasks())) == [([0.0, k + 1], k) for k in range(30)]
+    assert list(executor.run(_sleep, [])) == []
 
 
-def _slept(numbers):
+def _sleep(numbers):
     time.sleep(numbers[0])
     numbers[0] = 0.0
     numbers[1] += 1
     return numbers, numbers[1] - 1
 
 
-def _refused(counter):
+def _refuse(counter):
     with open(counter, "a") as file:
         file.write("x")
     raise InputError("This is no table.")
@@ -269,7 +269,7 @@ def _refused(counter):
 
 def test_rejected_tasks_are_not_retried(client, tmp_path):
     with pytest.raises(InputError, match=r"This is no table\."):
-        list(cluster.DaskExecutor(client, 1).run(_refused, [(tmp_path / "calls",)]))
+        list(cluster.DaskExecutor(client, 1).run(_refuse, [(tmp_path / "calls",)]))
     assert (tmp_path / "calls").read_text() == "x"
 
 
@@ -277,7 +277,7 @@ def _without_coaltree():
     raise ModuleNotFoundError("No module named 'coaltree'")
 
 
-def _dead():
+def _kill_worker():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -288,10 +288,10 @@ def _dead():
             _without_coaltree,
             r"tcp://.* cannot run coaltree \(No module named 'coaltree'\): install",
         ),
-        pytest.param(_dead, r"tcp://.* workers died again and again.* more mem", marks=pytest.mark.slow),
+        pytest.param(_kill_worker, r"tcp://.* workers died again and again.* more mem", marks=pytest.mark.slow),
     ],
 )
-def test_incompatible_workers(client, function, sentence):
+def test_incompatible_workers_are_reported(client, function, sentence):
     with pytest.raises(ExecutorError, match=sentence):
         list(cluster.DaskExecutor(client, 1).run(function, [()]))
     client.wait_for_workers(2, timeout=60)
@@ -301,25 +301,25 @@ def test_incompatible_workers(client, function, sentence):
 
 
 @pytest.mark.parametrize("wrong", [3, "host:8786", "local:0", "local:two", "tcp://", "", "tcp://a b"])
-def test_invalid_clients(wrong):
+def test_invalid_clients_are_rejected(wrong):
     with refused("distributed.Client address scheduler tcp://host"):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client=wrong)
 
 
-def test_unreachable_scheduler(monkeypatch):
+def test_unreachable_scheduler_is_reported(monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with refused("Dask scheduler answers tcp://127.0.0.1:9 check address", ExecutorError):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client="tcp://127.0.0.1:9")
 
 
-def test_a_closed_client(doomed):
+def test_closed_client_is_rejected(doomed):
     with distributed.Client(doomed, set_as_default=False) as closed:
         pass
     with refused("distributed.Client closed running address"):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client=closed)
 
 
-def test_opened_clients_are_closed(client):
+def test_open_client_closes_only_new_clients(client):
     with cluster.open_client(client.scheduler.address) as opened:
         assert opened is not client
         assert list(cluster.DaskExecutor(opened, 1).run(abs, [(-1,)])) == [1]
@@ -329,10 +329,10 @@ def test_opened_clients_are_closed(client):
     assert client.status == "running"
 
 
-def test_local_cluster(small_blocks):
+def test_fit_on_local_cluster(small_blocks):
     process, X = simulated("noise", 300)
-    found = ct.greedy(X, process, search="neighbors", client="local:1")
-    same(found, ct.greedy(X, process, search="neighbors"))
+    result = ct.greedy(X, process, search="neighbors", client="local:1")
+    assert_same_result(result, ct.greedy(X, process, search="neighbors"))
 
 
 # -- samples of trees -------------------------------------------------------------------------------
@@ -344,22 +344,22 @@ def table():
     return ct.Brownian(1.0, 0.1).simulate(ct.simulate_tree(12, rng), rng, n_columns=3)
 
 
-def test_runs_of_particles(client, table):
+def test_smc_runs_on_cluster_equal_threads(client, table):
     settings = {"n_particles": 20, "n_runs": 4, "random_state": 1}
     expected = ct.smc(table, ct.Brownian(1.0, 0.1), **settings, n_jobs=1)
     reports = []
-    found = ct.smc(
+    sample = ct.smc(
         table, ct.Brownian(1.0, 0.1), **settings, client=client, progress=lambda *facts: reports.append(facts)
     )
-    assert found.trees == expected.trees
-    np.testing.assert_array_equal(found.weights, expected.weights)
-    assert found.log_evidence == expected.log_evidence
+    assert sample.trees == expected.trees
+    np.testing.assert_array_equal(sample.weights, expected.weights)
+    assert sample.log_evidence == expected.log_evidence
     assert [share for share, _, _ in reports] == [0.25, 0.5, 0.75, 1.0]
     one = ct.smc(table[:1], ct.Brownian(1.0, 0.1), n_particles=3, client=client, progress=lambda *facts: None)
     assert one.trees[0].n_leaves == 1
 
 
-def test_runs_are_lost_with_the_cluster(doomed, table):
+def test_smc_reports_lost_cluster(doomed, table):
     def close(share, *facts):
         if doomed.status.name == "running":
             doomed.close()
@@ -371,7 +371,7 @@ def test_runs_are_lost_with_the_cluster(doomed, table):
         ct.smc(table, ct.Brownian(1.0, 0.1), n_particles=5, n_runs=20, client=client, progress=close)
 
 
-def test_chains(client, table, tmp_path):
+def test_mcmc_chains_on_cluster_equal_threads(client, table, tmp_path):
     settings = {"n_samples": 20, "n_chains": 4, "random_state": 1}
     expected = ct.mcmc(table, ct.Brownian(1.0, 0.1), **settings, n_jobs=1)
     pids, killed = client.run(os.getpid), []
@@ -382,13 +382,13 @@ def test_chains(client, table, tmp_path):
             os.kill(killed[0], signal.SIGKILL)
 
     path = tmp_path / "chains.npz"
-    found = ct.mcmc(table, ct.Brownian(1.0, 0.1), **settings, client=client, checkpoint=path, progress=kill)
+    sample = ct.mcmc(table, ct.Brownian(1.0, 0.1), **settings, client=client, checkpoint=path, progress=kill)
     assert killed
     assert path.exists()
-    assert found.trees == expected.trees
-    assert found.acceptance == expected.acceptance
+    assert sample.trees == expected.trees
+    assert sample.acceptance == expected.acceptance
     for name, trace in expected.traces.items():
-        np.testing.assert_array_equal(found.traces[name], trace)
+        np.testing.assert_array_equal(sample.traces[name], trace)
     client.wait_for_workers(2, timeout=60)
 
 
@@ -409,7 +409,8 @@ def mixed():
     )
     holes = rng.random((3, 100)) < 0.1
     frame = frame.select(
-        pl.when(pl.Series(~own)).then(pl.col(name)).alias(name) for name, own in zip(frame.columns, holes, strict=True)
+        pl.when(pl.Series(~hole)).then(pl.col(name)).alias(name)
+        for name, hole in zip(frame.columns, holes, strict=True)
     )
     return frame[:60], frame[60:]
 
@@ -421,35 +422,35 @@ def answers(model, rows):
     yield placed.to_numpy()
 
 
-def test_predictions_for_many_rows(client, mixed, monkeypatch):
+def test_predictions_on_cluster_equal_threads(client, mixed, monkeypatch):
     monkeypatch.setattr(spread, "ROWS_PER_TASK", 7)
     table, new = mixed
     model = ct.CoalescentClustering().fit(table)
     imputer = ct.CoalescentImputer(real_process="ornstein-uhlenbeck").fit(table)
     expected, filled = list(answers(model, new)), imputer.transform(new)
-    asked = []
+    requests = []
     run_on = cluster.DaskExecutor.run_on
     monkeypatch.setattr(
-        cluster.DaskExecutor, "run_on", lambda self, *args: asked.append(args[0][1]) or run_on(self, *args)
+        cluster.DaskExecutor, "run_on", lambda self, *args: requests.append(args[0][1]) or run_on(self, *args)
     )
     model.client = imputer.client = client
-    for own, theirs in zip(expected, answers(model, new), strict=True):
-        np.testing.assert_array_equal(own, theirs)
+    for value, theirs in zip(expected, answers(model, new), strict=True):
+        np.testing.assert_array_equal(value, theirs)
     assert filled.equals(imputer.transform(new))
     # a placement comes with its cluster; few rows to fill are not worth sending
-    assert asked == ["log_density", "cluster_shares", "place", "cluster_shares"]
+    assert requests == ["log_density", "cluster_shares", "place", "cluster_shares"]
     monkeypatch.setattr(spread, "ROWS_PER_TASK", 2)
     assert filled.equals(imputer.transform(new))
-    assert asked[-1] == "cells"
-    found = imputer.predictive(new)
+    assert requests[-1] == "cells"
+    predicted = imputer.predictive(new)
     imputer.client = None
     for name, cells in imputer.predictive(new).items():
         if isinstance(cells, RealCells):
-            np.testing.assert_array_equal(found[name].interval(0.9), cells.interval(0.9))
+            np.testing.assert_array_equal(predicted[name].interval(0.9), cells.interval(0.9))
 
 
 def test_predictions_are_independent_of_chunks(monkeypatch):
-    """Whether each place is looked at, or only those that bounds do not rule out; columns that go together."""
+    """With and without bounds that rule out attachment points, and with correlated columns."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 3))
     for always in (10**9, 0):
@@ -460,37 +461,37 @@ def test_predictions_are_independent_of_chunks(monkeypatch):
             whole = getattr(predictor, question)(X[50:])
             parts = [getattr(predictor, question)(X[k : k + 4]) for k in range(50, 80, 4)]
             joined = spread._concatenate(parts)
-            for own, theirs in zip(
-                *(found if isinstance(found, tuple) else (found,) for found in (whole, joined)), strict=True
+            for value, theirs in zip(
+                *(value if isinstance(value, tuple) else (value,) for value in (whole, joined)), strict=True
             ):
-                np.testing.assert_array_equal(own, theirs)
+                np.testing.assert_array_equal(value, theirs)
 
 
-def test_an_estimator_on_a_cluster(client, small_blocks, mixed):
+def test_estimator_fits_on_cluster(client, small_blocks, mixed):
     _, X = simulated("noise", 300)
     options = {"real_process": "brownian", "noise": 0.1, "search": "neighbors", "n_clusters": 3}
     expected = ct.CoalescentClustering(**options).fit(X)
-    found = ct.CoalescentClustering(**options, client=client).fit(X)
-    assert found.tree_ == expected.tree_
-    assert found.search_ == "neighbors"
-    assert found.client is client
+    result = ct.CoalescentClustering(**options, client=client).fit(X)
+    assert result.tree_ == expected.tree_
+    assert result.search_ == "neighbors"
+    assert result.client is client
     at = ct.CoalescentClustering(**options, client=client.scheduler.address).fit(X)
     assert at.tree_ == expected.tree_
     assert at.client == client.scheduler.address
 
 
-def test_samplers_of_an_estimator(client, table):
+def test_estimator_samplers_run_on_cluster(client, table):
     for options in (
         {"inference": "smc", "n_particles": 5, "n_runs": 2},
         {"inference": "mcmc", "n_samples": 20, "n_chains": 2},
     ):
         options |= {"noise": 0.1, "real_process": "brownian", "random_state": 3}
         expected = ct.CoalescentClustering(**options).fit(table)
-        found = ct.CoalescentClustering(**options, client=client).fit(table)
-        assert found.sample_.trees == expected.sample_.trees
+        result = ct.CoalescentClustering(**options, client=client).fit(table)
+        assert result.sample_.trees == expected.sample_.trees
 
 
-def test_a_client_among_parameters(client, table, tmp_path):
+def test_estimator_accepts_client_parameter(client, table, tmp_path):
     model = ct.CoalescentClustering(client=client, n_clusters=2)
     assert model.get_params()["client"] is client
     assert clone(model).client is client
@@ -510,10 +511,10 @@ def test_a_client_among_parameters(client, table, tmp_path):
 # -- tables in blocks -------------------------------------------------------------------------------
 
 
-def test_dask_arrays(client, table):
+def test_dask_arrays_are_accepted(client, table):
     blocks = da.from_array(table, chunks=(5, 2))
-    found = ct.greedy(blocks, ct.Brownian(1.0, 0.1))
-    assert found.tree == ct.greedy(table, ct.Brownian(1.0, 0.1)).tree
+    result = ct.greedy(blocks, ct.Brownian(1.0, 0.1))
+    assert result.tree == ct.greedy(table, ct.Brownian(1.0, 0.1)).tree
     unknown = blocks[blocks[:, 0] > -1e9]  # Dask does not know how many rows that leaves
     assert np.isnan(unknown.shape[0])
     np.testing.assert_array_equal(compute_dask(unknown), table)
@@ -553,7 +554,7 @@ def folder_of(path, X):
 
 
 @pytest.mark.parametrize("inference", [[], ["--inference", "mcmc", "--samples", "20", "--chains", "2"]])
-def test_fit_of_a_folder(client, command, table, tmp_path, inference):
+def test_fit_command_reads_parquet_folder_on_cluster(client, command, table, tmp_path, inference):
     folder_of(tmp_path / "big", table)
     options = ["--noise", "0.1", "--real-process", "brownian", "--no-id", *inference]
     assert command("fit", "big.csv", "-o", "one", *options)[0] == 0
@@ -568,22 +569,22 @@ def test_fit_of_a_folder(client, command, table, tmp_path, inference):
 
 
 @pytest.mark.slow
-def test_interrupted_fit_resumes(client, doomed, small_blocks, command, tmp_path, monkeypatch):
+def test_interrupted_cluster_fit_resumes(client, doomed, small_blocks, command, tmp_path, monkeypatch):
     _, X = simulated("noise")
     folder_of(tmp_path / "big", X[:, :3])
     options = ["--noise", "0.1", "--real-process", "brownian", "--search", "neighbors", "--no-id"]
     merge, live = greedy.merge_neighbors, []
 
     def watched(*arguments):
-        *given, report, kept = arguments
+        *settings, report, checkpoint_path = arguments
 
-        def closing(share, own):
-            live.append(own)
-            if own < 0.6 * len(X) and doomed.status.name == "running":
+        def closing(share, n_live):
+            live.append(n_live)
+            if n_live < 0.6 * len(X) and doomed.status.name == "running":
                 doomed.close()
-            report(share, own)
+            report(share, n_live)
 
-        return merge(*given, closing, kept)
+        return merge(*settings, closing, checkpoint_path)
 
     with monkeypatch.context() as patched, distributed.Client(doomed, set_as_default=False) as short_lived:
         patched.setattr(greedy, "merge_neighbors", watched)
@@ -600,7 +601,7 @@ def test_interrupted_fit_resumes(client, doomed, small_blocks, command, tmp_path
     assert (tmp_path / "out" / "tree.nwk").read_bytes() == (tmp_path / "whole" / "tree.nwk").read_bytes()
 
 
-def test_parquet_folder_in_all_commands(command, table, tmp_path):
+def test_commands_read_parquet_folder(command, table, tmp_path):
     holes = np.where(np.arange(36).reshape(12, 3) % 7 == 0, np.nan, table)
     folder_of(tmp_path / "big", holes)
     options = ["--noise", "0.1", "--real-process", "brownian", "--no-id"]

@@ -58,52 +58,57 @@ def names(columns, **parameters):
     return compare_models(model._model)
 
 
-def test_candidates_suit_the_columns():
-    assert {own.name for own in names(["mass"])} == {STATIONARY, BROWNIAN}
-    found = names(["cover", "flies"])
-    assert {own.name for own in found} == {ONE_RATE, RATES}
-    rates = {own.name: own.process for own in found}
+def test_candidates_match_column_kinds():
+    assert {candidate.name for candidate in names(["mass"])} == {STATIONARY, BROWNIAN}
+    actual = names(["cover", "flies"])
+    assert {candidate.name for candidate in actual} == {ONE_RATE, RATES}
+    rates = {candidate.name: candidate.process for candidate in actual}
     assert rates[ONE_RATE].rate.ndim == 0
     assert rates[RATES].rate.shape == (2,)
     # a rate, shares of three and of two states, one noise; and another rate
-    assert {own.name: own.n_fitted for own in found} == {ONE_RATE: 1 + 2 + 1 + 1, RATES: 2 + 2 + 1 + 1}
+    assert {candidate.name: candidate.n_fitted for candidate in actual} == {
+        ONE_RATE: 1 + 2 + 1 + 1,
+        RATES: 2 + 2 + 1 + 1,
+    }
     both = names(["mass", "cover", "flies"])
-    assert {own.name for own in both} == {f"{a} and {b}" for a in (STATIONARY, BROWNIAN) for b in (ONE_RATE, RATES)}
-    given = names(["mass"], real_process=ct.Brownian(2.0, 0.3))
-    assert [own.name for own in given] == ["numbers as given"]
+    assert {candidate.name for candidate in both} == {
+        f"{a} and {b}" for a in (STATIONARY, BROWNIAN) for b in (ONE_RATE, RATES)
+    }
+    custom = names(["mass"], real_process=ct.Brownian(2.0, 0.3))
+    assert [candidate.name for candidate in custom] == ["numbers as given"]
 
 
-def test_with_and_without_ascertainment():
-    found = names(["cover", "flies"], categorical_process=ct.Multinomial(ascertainment="variable"))
-    wanted = {
+def test_candidates_keep_ascertainment():
+    actual = names(["cover", "flies"], categorical_process=ct.Multinomial(ascertainment="variable"))
+    expected = {
         f"{rates} and {condition}"
         for rates in (ONE_RATE, RATES)
         for condition in (CONDITIONS["variable"], UNCONDITIONAL)
     }
-    assert {own.name for own in found} == wanted
-    for own in found:
-        assert own.process.ascertainment == ("variable" if CONDITIONS["variable"] in own.name else None)
-    given = names(["cover", "flies"], categorical_process=ct.Multinomial(0.3, ascertainment="variable"))
-    assert [own.name for own in given] == ["categories as given"]
-    assert given[0].process.ascertainment == "variable"
+    assert {candidate.name for candidate in actual} == expected
+    for candidate in actual:
+        assert candidate.process.ascertainment == ("variable" if CONDITIONS["variable"] in candidate.name else None)
+    custom = names(["cover", "flies"], categorical_process=ct.Multinomial(0.3, ascertainment="variable"))
+    assert [candidate.name for candidate in custom] == ["categories as given"]
+    assert custom[0].process.ascertainment == "variable"
 
 
-def test_the_same_seed_gives_the_same_numbers():
+def test_comparison_is_reproducible_for_any_threads():
     first, again = names(["mass"]), names(["mass"], n_jobs=2)
-    assert [own.facts() for own in first] == [own.facts() for own in again]
+    assert [candidate.facts() for candidate in first] == [candidate.facts() for candidate in again]
 
 
 def test_models_are_ranked_by_evidence_less_penalty():
     process = ct.Brownian()
-    found = rank([(Candidate("a", process, 2), -100.0, 0.3), (Candidate("b", process, 5), -97.0, 0.4)], 50)
-    best, other = found
+    actual = rank([(Candidate("a", process, 2), -100.0, 0.3), (Candidate("b", process, 5), -97.0, 0.4)], 50)
+    best, other = actual
     assert (best.name, other.name) == ("a", "b")
     assert best.penalty == pytest.approx(math.log(50))
     assert best.log_bayes_factor == best.bayes_factor_error == 0
     assert other.log_bayes_factor == pytest.approx(3 - 1.5 * math.log(50))
     assert other.bayes_factor_error == pytest.approx(0.5)
-    check_named(describe_comparison(found), "best a posterior means held half logarithm rows")
-    assert "distinguished" not in describe_comparison(found)
+    check_named(describe_comparison(actual), "best a posterior means held half logarithm rows")
+    assert "distinguished" not in describe_comparison(actual)
     close = rank([(Candidate("a", process, 2), -100.0, 0.3), (Candidate("b", process, 2), -100.5, 0.4)], 50)
     check_named(describe_comparison(close), "distinguished b")
 
@@ -112,12 +117,12 @@ def test_models_are_ranked_by_evidence_less_penalty():
     ("factor", "error", "words"),
     [(-0.9, 0.1, "cannot"), (-2.9, 1.5, "cannot"), (-2.9, 0.1, "slightly"), (-4.9, 0.1, "clearly"), (-5.1, 0.1, "far")],
 )
-def test_factors_in_words(factor, error, words):
+def test_bayes_factor_is_described_in_words(factor, error, words):
     assert describe_factor(factor, error).startswith(words)
 
 
-def test_brownian_motion_with_a_proper_root(monkeypatch):
-    """By whole covariance matrices: rows share a root of known variance, and the path from it to their ancestor."""
+def test_brownian_likelihood_with_proper_root_matches_dense_covariance(monkeypatch):
+    """By dense covariance matrices: rows share a root of known variance and the path from it to their ancestor."""
     monkeypatch.setattr(comparison, "ROOT_WIDTH", 1e4)
     tree = ct.simulate_tree(5, random_state=0)
     X = np.random.default_rng(0).normal(size=(5, 2)) + [3.0, -1.0]
@@ -137,7 +142,7 @@ def test_brownian_motion_with_a_proper_root(monkeypatch):
     assert with_proper_root(process, mean, height).log_likelihood(tree, X) == pytest.approx(expected, abs=1e-2)
 
 
-def test_too_many_rows_are_refused(monkeypatch):
+def test_comparison_rejects_too_many_rows(monkeypatch):
     monkeypatch.setattr(comparison, "MAX_EVIDENCE_ROWS", 8)
     with refused("evidence 3 8 rows 9"):
         names(["mass"])
@@ -152,12 +157,12 @@ def command(tmp_path, monkeypatch, capsys):
     return command_in(tmp_path, monkeypatch, capsys)
 
 
-def test_a_fit_writes_the_table(command, tmp_path):
+def test_fit_evidence_option_writes_table(command, tmp_path):
     code, out, err = command("fit", "t.csv", "-o", "out", "--no-id", "--evidence", "--drop", "flies")
     assert code == 0, err
-    found = json.loads((tmp_path / "out" / "summary.json").read_text())
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     table = pd.read_csv(tmp_path / "out" / "evidence.csv")
-    assert [own["model"] for own in found["evidence"]] == table["model"].tolist()
+    assert [candidate["model"] for candidate in summary["evidence"]] == table["model"].tolist()
     assert np.allclose(
         table["log_bayes_factor"] + table["log_evidence"][0] - table["penalty"][0],
         table["log_evidence"] - table["penalty"],
@@ -169,19 +174,19 @@ def test_a_fit_writes_the_table(command, tmp_path):
     assert "evidence" not in json.loads(out)
 
 
-def test_a_fit_refuses_too_few_rows(command, tmp_path):
+def test_fit_evidence_option_rejects_too_few_rows(command, tmp_path):
     (tmp_path / "two.csv").write_text("x\n1\n2\n")
     check_sentence(command("fit", "two.csv", "-o", "out", "--evidence", "--no-id"), "--evidence")
 
 
-def test_constant_columns_cannot_be_compared(command, tmp_path):
+def test_fit_evidence_option_with_constant_columns(command, tmp_path):
     (tmp_path / "same.csv").write_text("x\n1\n1\n1\n")
     code, out, err = command("fit", "same.csv", "-o", "out", "--evidence", "--no-id")
     assert code == 0, err
     check_named(out, "no column varies models")
 
 
-def test_the_report_has_the_table():
+def test_report_shows_model_comparison():
     pytest.importorskip("jinja2")
     from coaltree.report.page import page
 

@@ -35,7 +35,7 @@ def close(value):
 
 
 def covariance_matrices(rng, width):
-    return [own @ own.T + 0.1 * np.eye(width) for own in rng.standard_normal((2, width, width))]
+    return [value @ value.T + 0.1 * np.eye(width) for value in rng.standard_normal((2, width, width))]
 
 
 # -- kernels -------------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def observed_and_states(tree, rate, noise):
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
-def test_contrasts_have_the_density_of_the_whole_table(n):
+def test_contrasts_have_density_of_whole_table(n):
     rng = np.random.default_rng(n)
     tree = ct.simulate_tree(n, rng)
     variance, noise = covariance_matrices(rng, 3)
@@ -75,14 +75,14 @@ def test_contrasts_have_the_density_of_the_whole_table(n):
     contrasts(
         tree.children, tree.heights, RATE, X @ basis, process.white_noise, np.empty((2, 2 * n - 1, 3)), gaps, spans
     )
-    found = stats.norm.logpdf(gaps, scale=np.sqrt(spans)).sum() + n * np.linalg.slogdet(basis)[1]
+    actual = stats.norm.logpdf(gaps, scale=np.sqrt(spans)).sum() + n * np.linalg.slogdet(basis)[1]
     whole = np.kron(correlations(tree, RATE)[:n, :n], variance) + np.kron(np.eye(n), noise)
-    assert found == close(stats.multivariate_normal(np.zeros(3 * n), whole).logpdf(X.ravel()))
+    assert actual == close(stats.multivariate_normal(np.zeros(3 * n), whole).logpdf(X.ravel()))
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_downward_messages_match_definition(n):
-    """To each leaf the state given the other rows; with what lies below, to each node the state given all rows."""
+    """Messages to each leaf give its state given the other rows; messages to each node, its state given all rows."""
     rng = np.random.default_rng(n)
     tree, Z = ct.simulate_tree(n, rng), rng.standard_normal((n, 3))
     messages = np.full((6, tree.n_nodes, 3), nan)
@@ -103,8 +103,8 @@ def test_downward_messages_match_definition(n):
 
 
 @pytest.mark.parametrize("noise", NOISE)
-def test_states_are_drawn_from_their_posterior(noise):
-    """They are linear in the normal numbers: one component for the mean, and one for what each of the numbers does."""
+def test_state_draws_match_posterior(noise):
+    """The draws are linear in the normal numbers: one component for the mean and one for each number."""
     n, rng = 5, np.random.default_rng(1)
     tree, z = ct.simulate_tree(n, rng), rng.standard_normal(n)
     size = tree.n_nodes + 1
@@ -167,17 +167,17 @@ HOLES = {
 
 @pytest.mark.parametrize("holes", HOLES.values(), ids=HOLES)
 def test_sweep_leaves_posterior_of_missing_cells_invariant(holes):
-    """And from wherever it begins, it comes there: what was there before is forgotten, as the eigenvalues tell."""
+    """The sweep converges to the posterior from any start, as its eigenvalues show."""
     for seed in range(3):
         sweep = Sweep(*holes, seed)
         size = len(sweep.mean)
         nothing, each = np.zeros(size), np.eye(size)
         constant = sweep(nothing, nothing)
-        kept = np.transpose([sweep(own, nothing) - constant for own in each])
-        fresh = np.transpose([sweep(nothing, own) - constant for own in each])
-        assert kept @ sweep.mean + constant == close(sweep.mean)
-        assert kept @ sweep.covariance @ kept.T + fresh @ fresh.T == close(sweep.covariance)
-        radius, far = np.abs(np.linalg.eigvals(kept)).max(), np.full(size, 100.0)
+        remaining = np.transpose([sweep(value, nothing) - constant for value in each])
+        fresh = np.transpose([sweep(nothing, value) - constant for value in each])
+        assert remaining @ sweep.mean + constant == close(sweep.mean)
+        assert remaining @ sweep.covariance @ remaining.T + fresh @ fresh.T == close(sweep.covariance)
+        radius, far = np.abs(np.linalg.eigvals(remaining)).max(), np.full(size, 100.0)
         assert radius < 0.999
         for _ in range(60):
             far = sweep(far, nothing)
@@ -188,7 +188,7 @@ def test_sweep_leaves_posterior_of_missing_cells_invariant(holes):
 
 
 @pytest.mark.parametrize("freedom", [3.5, 12.0])
-def test_draws_of_inverse_wishart_matrices(freedom):
+def test_inverse_wishart_draws_match_distribution(freedom):
     """By two laws that hold for any direction, and by the mean matrix.
 
     A level of 1e-6 for each of 8 tests by Kolmogorov, and 5.5 standard errors for each of 6 means: a right program fails one
@@ -196,35 +196,35 @@ def test_draws_of_inverse_wishart_matrices(freedom):
     """
     rng = np.random.default_rng(3)
     scale = covariance_matrices(rng, 3)[0]
-    found = np.array([draw_inverse_wishart(freedom, scale, rng) for _ in range(1_600)])
-    np.testing.assert_array_equal(found, np.swapaxes(found, 1, 2))
+    actual = np.array([draw_inverse_wishart(freedom, scale, rng) for _ in range(1_600)])
+    np.testing.assert_array_equal(actual, np.swapaxes(actual, 1, 2))
     for a in (*np.eye(3), rng.standard_normal(3)):
         across = stats.invgamma((freedom - 2) / 2, scale=a @ scale @ a / 2)
-        assert stats.kstest(np.einsum("i,kij,j->k", a, found, a), across.cdf).pvalue > 1e-6
-        along = np.einsum("i,kij,j->k", a, np.linalg.inv(found), a) / (a @ np.linalg.solve(scale, a))
+        assert stats.kstest(np.einsum("i,kij,j->k", a, actual, a), across.cdf).pvalue > 1e-6
+        along = np.einsum("i,kij,j->k", a, np.linalg.inv(actual), a) / (a @ np.linalg.solve(scale, a))
         assert stats.kstest(along, stats.chi2(freedom).cdf).pvalue > 1e-6
     if freedom > 10:
         expected = stats.invwishart(freedom, scale).mean()
-        assert np.all(np.abs(found.mean(axis=0) - expected) < 5.5 * found.std(axis=0) / math.sqrt(len(found)))
+        assert np.all(np.abs(actual.mean(axis=0) - expected) < 5.5 * actual.std(axis=0) / math.sqrt(len(actual)))
 
 
-def test_density_of_a_covariance_matrix():
-    """That of scipy times those of strength and scales, but for one constant."""
+def test_covariance_density_matches_scipy():
+    """The density is scipy's times the priors of strength and scales, up to a constant."""
     rng = np.random.default_rng(0)
     expected = np.array([0.5, 1.0, 4.0])
     prior, gaps = CovariancePrior(expected), []
     for _ in range(6):
         prior.strength, prior.scales = rng.uniform(1, 30), rng.exponential(size=3)
         covariance = covariance_matrices(rng, 3)[0]
-        wanted = stats.invwishart.logpdf(covariance, prior.strength + 4, prior.strength * np.diag(prior.scales))
-        wanted += stats.norm.logpdf(np.log(prior.strength), np.log(3), 2)
-        wanted += stats.expon.logpdf(prior.scales, scale=expected).sum()
-        gaps.append(prior.log_density(covariance) - wanted)
+        target = stats.invwishart.logpdf(covariance, prior.strength + 4, prior.strength * np.diag(prior.scales))
+        target += stats.norm.logpdf(np.log(prior.strength), np.log(3), 2)
+        target += stats.expon.logpdf(prior.scales, scale=expected).sum()
+        gaps.append(prior.log_density(covariance) - target)
     assert np.ptp(gaps) < 1e-9
 
 
-def test_the_mean_of_the_prior():
-    """Its strength says how many degrees of freedom there are, and nothing of the mean."""
+def test_covariance_prior_mean():
+    """The strength sets the degrees of freedom and does not change the mean."""
     for strength in (3.0, 40.0):
         prior = CovariancePrior(np.array([0.5, 2.0]))
         prior.strength = strength
@@ -233,7 +233,7 @@ def test_the_mean_of_the_prior():
 
 
 @pytest.mark.parametrize("width", [1, 2])
-def test_strength_and_scales_given_the_matrix(width):
+def test_strength_and_scales_draws_match_posterior(width):
     """Means over a chain, of 40 batches, are within 5.5 standard errors of those on a grid: a level of 3e-6.
 
     Ten are looked at: a right program fails one for one choice of seeds in 30,000.
@@ -241,11 +241,11 @@ def test_strength_and_scales_given_the_matrix(width):
     rng = np.random.default_rng(width)
     expected = np.array([0.5, 2.0])[:width]
     covariance = np.array([[0.8, 0.7], [0.7, 1.5]])[:width, :width]
-    prior, found = CovariancePrior(expected), []
+    prior, results = CovariancePrior(expected), []
     for _ in range(3_000):
         prior.draw_strength_and_scales(covariance, rng)
-        found.append([np.log(prior.strength), *np.log(prior.scales)])
-    found = np.array(found)
+        results.append([np.log(prior.strength), *np.log(prior.scales)])
+    results = np.array(results)
     log_strength = np.linspace(0, np.log(1e6), 101)
     axes = [log_strength, *[np.linspace(-9, 4, 61)] * width]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"))
@@ -261,7 +261,7 @@ def test_strength_and_scales_given_the_matrix(width):
     weights = np.exp(density - logsumexp(density))
     for d, values in enumerate(grid):
         for power in (1, 2):
-            check_mean(found[:, d] ** power, np.sum(weights * values**power), (d, power))
+            check_mean(results[:, d] ** power, np.sum(weights * values**power), (d, power))
 
 
 # -- all parameters given a tree -----------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def _narrow_mean(monkeypatch):
     monkeypatch.setattr(correlated_draws, "MEAN_SPREAD", 1.0)
 
 
-def drawn_from_prior(draws, rng):
+def draw_from_prior(draws, rng):
     """Set strengths and scales to draws from their prior, and return a process with such parameters."""
     covariances = []
     for prior in (draws.diffusion, draws.noise):
@@ -302,9 +302,9 @@ def drawn_from_prior(draws, rng):
 def quantities(process, draws):
     """Return what is compared, with squares for the spread."""
     values = [math.log(process.rate), *process.mean]
-    for own, prior in ((process.variance, draws.diffusion), (process.noise, draws.noise)):
-        variances = np.diag(own)
-        values += [*np.log(variances), own[0, 1] / math.sqrt(variances.prod())]
+    for value, prior in ((process.variance, draws.diffusion), (process.noise, draws.noise)):
+        variances = np.diag(value)
+        values += [*np.log(variances), value[0, 1] / math.sqrt(variances.prod())]
         values += [math.log(prior.strength), *np.log(prior.scales)]
     return np.array([*values, *np.square(values)])
 
@@ -332,19 +332,19 @@ def test_alternating_draws_leave_prior_invariant():
     """
     rng, draws = np.random.default_rng(5), FixedPrior(table_with_holes(5), hold_noise=False)
     tree = ct.simulate_tree(5, 1)
-    wanted = np.array([quantities(drawn_from_prior(draws, rng), draws) for _ in range(1_600)])
-    process, found = drawn_from_prior(draws, rng), []
+    expected = np.array([quantities(draw_from_prior(draws, rng), draws) for _ in range(1_600)])
+    process, results = draw_from_prior(draws, rng), []
     for _ in range(1_200):
         draws.table = process.simulate(tree, rng)
         process = draws.draw(process, tree, rng)
-        found.append(quantities(process, draws))
-    batches = np.reshape(found, (40, -1, len(wanted[0]))).mean(axis=1)
-    errors = np.sqrt(batches.var(axis=0, ddof=1) / 40 + wanted.var(axis=0) / len(wanted))
-    assert np.abs((batches.mean(axis=0) - wanted.mean(axis=0)) / errors).max() < 5.5
+        results.append(quantities(process, draws))
+    batches = np.reshape(results, (40, -1, len(expected[0]))).mean(axis=1)
+    errors = np.sqrt(batches.var(axis=0, ddof=1) / 40 + expected.var(axis=0) / len(expected))
+    assert np.abs((batches.mean(axis=0) - expected.mean(axis=0)) / errors).max() < 5.5
 
 
 def test_rescaled_clock_changes_only_rate_density():
-    """What is said of slowing at once is what the densities of all parameters and the Jacobian say."""
+    """The ratio for a slower clock equals that of the densities of all parameters and the Jacobian."""
     X, process = problem()
     draws = CovarianceSampler(X, hold_noise=False)
     process = draws.draw(draws.initial_process(process), ct.simulate_tree(6, 0), np.random.default_rng(0))
@@ -363,7 +363,7 @@ def check_same(pairs):
 
 @pytest.mark.usefixtures("_narrow_mean")
 @pytest.mark.parametrize("hold_noise", [False, True])
-def test_parameters_have_same_distribution_as_true_ones(hold_noise):
+def test_parameter_draws_have_prior_distribution(hold_noise):
     """Independent pairs of parameters before and after some draws; both are from the prior.
 
     Means of 35 differences are within 5 standard errors, a level of 6e-7: a right program fails one for one choice of seeds
@@ -371,7 +371,7 @@ def test_parameters_have_same_distribution_as_true_ones(hold_noise):
     """
     rng, draws, pairs = np.random.default_rng(6), FixedPrior(table_with_holes(4), hold_noise), []
     for _ in range(350):
-        tree, process = ct.simulate_tree(4, rng), drawn_from_prior(draws, rng)
+        tree, process = ct.simulate_tree(4, rng), draw_from_prior(draws, rng)
         draws.table, noise, states = process.simulate(tree, rng), process.noise, []
         for steps in (0, 2):
             for _ in range(steps):
@@ -383,14 +383,14 @@ def test_parameters_have_same_distribution_as_true_ones(hold_noise):
     check_same(pairs[:, :, np.any(np.diff(pairs, axis=1)[:, 0] != 0, axis=0)])
 
 
-def test_mean_and_covariance_belong_together():
+def test_mean_and_covariance_draws_are_consistent():
     """Of two rows with hardly any noise, by their distance from the mean in units of the covariance.
 
     Means of 11 differences are within 5 standard errors, a level of 6e-7: one choice of seeds in 150,000.
     """
     rng, draws, pairs = np.random.default_rng(8), FixedPrior(np.zeros((2, WIDTH)), hold_noise=True), []
     for _ in range(400):
-        tree, process = ct.simulate_tree(2, rng), drawn_from_prior(draws, rng)
+        tree, process = ct.simulate_tree(2, rng), draw_from_prior(draws, rng)
         mean = rng.normal(MIDDLE, 10 * np.sqrt(SPREAD))
         process = ct.OrnsteinUhlenbeck(process.rate, mean, process.variance, 0.001 * np.diag(SPREAD))
         draws.table, states = process.simulate(tree, rng), []
@@ -411,20 +411,20 @@ def test_noise_step_leaves_prior_invariant(width):
     """
     rng = np.random.default_rng(width)
     draws = CovarianceSampler(rng.standard_normal((4, width)), hold_noise=False)
-    covariance, found = covariance_matrices(rng, width)[0], []
+    covariance, results = covariance_matrices(rng, width)[0], []
     for _ in range(3_000):
         covariance = draws._noise_factor(covariance, lambda factor: 0.0, rng) * covariance
-        found.append(np.trace(draws.noise.strength * np.diag(draws.noise.scales) @ np.linalg.inv(covariance)))
+        results.append(np.trace(draws.noise.strength * np.diag(draws.noise.scales) @ np.linalg.inv(covariance)))
     expected = stats.chi2(draws.noise.freedom * width)
-    check_mean(found, expected.mean(), "trace")
-    check_mean(np.square(found), expected.moment(2), "its square")
+    check_mean(results, expected.mean(), "trace")
+    check_mean(np.square(results), expected.moment(2), "its square")
 
 
 # -- together with the tree ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("_narrow_mean")
-def test_chains_that_begin_at_the_truth_stay_there():
+def test_chains_from_prior_stay_in_prior():
     """Trees, parameters and tables from the prior are draws from the posterior given the observed cells; moves keep them so.
 
     Means of differences of 35 quantities are within 5 standard errors, a level of 6e-7: one choice of seeds in 50,000.
@@ -432,7 +432,7 @@ def test_chains_that_begin_at_the_truth_stay_there():
     rng, X, pairs = np.random.default_rng(7), table_with_holes(4), []
     for _ in range(150):
         draws, tree = FixedPrior(X, hold_noise=False), ct.simulate_tree(4, rng)
-        process = drawn_from_prior(draws, rng)
+        process = draw_from_prior(draws, rng)
         draws.table = process.simulate(tree, rng)
         chain = Chain(X, process, tree, rng, draws)
         states = []
@@ -450,24 +450,24 @@ RANKED = ("height", "rate", "variance", "covariance", "noise", "noise covariance
 
 def ranks(n_tables, n_leaves, n_draws, thin, seed, monkeypatch):
     """Return how many draws of `mcmc` are below the truth, shape (tables, quantities)."""
-    rng, made = np.random.default_rng(seed), []
+    rng, created = np.random.default_rng(seed), []
 
     class Recording(FixedPrior):
         def __init__(self, X, hold_noise):
             super().__init__(X, hold_noise)
             self.strengths = []
-            made.append(self)
+            created.append(self)
 
         def draw(self, process, tree, rng):
-            drawn = super().draw(process, tree, rng)
+            draws = super().draw(process, tree, rng)
             self.strengths.append([self.diffusion.strength, self.noise.strength])
-            return drawn
+            return draws
 
     monkeypatch.setattr(ornstein_uhlenbeck, "CovarianceSampler", Recording)
     start = ct.OrnsteinUhlenbeck(1.0, MIDDLE, np.diag(SPREAD), 0.3 * np.diag(SPREAD))
     below, truths = [], FixedPrior(table_with_holes(n_leaves), hold_noise=False)
     for _ in range(n_tables):
-        tree, process = ct.simulate_tree(n_leaves, rng), drawn_from_prior(truths, rng)
+        tree, process = ct.simulate_tree(n_leaves, rng), draw_from_prior(truths, rng)
         X = process.simulate(tree, rng) + table_with_holes(n_leaves)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
@@ -475,26 +475,26 @@ def ranks(n_tables, n_leaves, n_draws, thin, seed, monkeypatch):
                 X, start, (n_draws + 2) * thin, 1, warmup=thin, draw_parameters=True, n_jobs=1, random_state=rng
             )
         names = ("rate", "variance[0,0]", "variance[0,1]", "noise[1,1]", "noise[0,1]")
-        strengths = np.transpose(made[-1].strengths)
-        drawn = np.array([sample.traces["root_height"][0], *(sample.parameters[name][0] for name in names), *strengths])
+        strengths = np.transpose(created[-1].strengths)
+        draws = np.array([sample.traces["root_height"][0], *(sample.parameters[name][0] for name in names), *strengths])
         variances, noises = process.variance, process.noise
         truth = [tree.heights[-1], process.rate, variances[0, 0], variances[0, 1], noises[1, 1], noises[0, 1]]
         truth += [truths.diffusion.strength, truths.noise.strength]
-        kept = drawn[:, 2 * thin :: thin]
-        assert kept.shape == (len(RANKED), n_draws)
-        below.append(np.sum(kept < np.array(truth)[:, None], axis=1))
+        remaining = draws[:, 2 * thin :: thin]
+        assert remaining.shape == (len(RANKED), n_draws)
+        below.append(np.sum(remaining < np.array(truth)[:, None], axis=1))
     return np.array(below)
 
 
-def check_uniform(found, n_draws, bins, level):
+def check_uniform(ranks, n_draws, bins, level):
     """Compare ranks from 0 to `n_draws` with a uniform distribution by chi-square."""
-    for name, own in zip(RANKED, found.T, strict=True):
-        counts = np.bincount(own * bins // (n_draws + 1), minlength=bins)
+    for name, value in zip(RANKED, ranks.T, strict=True):
+        counts = np.bincount(value * bins // (n_draws + 1), minlength=bins)
         assert stats.chisquare(counts).pvalue > level, (name, counts)
 
 
 @pytest.mark.usefixtures("_narrow_mean")
-def test_ranks_of_the_truth_among_draws(monkeypatch):
+def test_simulation_based_calibration_is_uniform(monkeypatch):
     """A small version of the next one: eight tests with a level of 1e-4, one choice of seeds in 1,250."""
     check_uniform(ranks(20, 4, 3, 8, 1, monkeypatch), 3, 2, 1e-4)
 
@@ -502,7 +502,7 @@ def test_ranks_of_the_truth_among_draws(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("_narrow_mean")
 @pytest.mark.parametrize("n_leaves", [4, 6])
-def test_ranks_of_the_truth_among_many_draws(n_leaves, monkeypatch):
+def test_simulation_based_calibration_of_mcmc_is_uniform(n_leaves, monkeypatch):
     """Simulation-based calibration through `mcmc`, from a start that knows nothing of the truth.
 
     Eight tests with a level of 1e-4: one choice of seeds in 1,250, if draws so far apart were independent.
@@ -535,7 +535,7 @@ class CellDraws(CovarianceSampler):
 
 def whole_covariances(children, heights):
     common = exact_posterior.common_heights(children, heights)
-    return np.stack([np.kron(np.exp(-2 * RATE * own), HELD.variance) for own in common]) + np.kron(
+    return np.stack([np.kron(np.exp(-2 * RATE * value), HELD.variance) for value in common]) + np.kron(
         np.eye(3), HELD.noise
     )
 
@@ -550,7 +550,7 @@ def observed_log_likelihoods(children, heights, X, process):
 
 
 @pytest.mark.parametrize("name", THREE_ROWS)
-def test_trees_and_missing_cells_by_enumeration(name, monkeypatch):
+def test_trees_and_missing_cells_match_enumeration(name, monkeypatch):
     """Clades, heights and cells of a chain that fills in the cells, with those where they are integrated out.
 
     6 standard errors from 40 batches, a level of 5e-7; at most 12 are looked at: one choice of seeds in 150,000.
@@ -559,21 +559,25 @@ def test_trees_and_missing_cells_by_enumeration(name, monkeypatch):
     monkeypatch.setattr(exact_posterior, "log_likelihoods", observed_log_likelihoods)
     truth = exact_posterior.integrals(X, HELD)
     draws, rng = CellDraws(X, hold_noise=True), np.random.default_rng(4)
-    chain, found = Chain(X, HELD, without_ties(ct.simulate_tree(3, rng), rng), rng, draws), []
+    chain, results = Chain(X, HELD, without_ties(ct.simulate_tree(3, rng), rng), rng, draws), []
     for _ in range(1_200):
         chain.move(4)
-        found.append(chain.sample())
-    check_mean([own.heights[-1] for own in found], sum(own.moment for own in truth.histories) / truth.evidence, "root")
+        results.append(chain.sample())
+    check_mean(
+        [sample.heights[-1] for sample in results],
+        sum(history.moment for history in truth.histories) / truth.evidence,
+        "root",
+    )
     for children, mass, _ in truth.histories:
-        seen = [own.children[0].tolist() == list(children[0]) for own in found]
-        check_mean(seen, mass / truth.evidence, children)
+        matches = [sample.children[0].tolist() == list(children[0]) for sample in results]
+        check_mean(matches, mass / truth.evidence, children)
     # cells by their means and squares given trees, which the chain visits as often as it should
-    cells = np.array([own.missing_cells for own in found])
+    cells = np.array([sample.missing_cells for sample in results])
     known, free = np.flatnonzero(~np.isnan(X.ravel())), np.flatnonzero(np.isnan(X.ravel()))
     gaps, offsets = (X - HELD.mean).ravel()[known], np.tile(HELD.mean, 3)[free]
     expected = []
-    for own in found:
-        whole = whole_covariances(own.children.tolist(), own.heights[None])[0]
+    for sample in results:
+        whole = whole_covariances(sample.children.tolist(), sample.heights[None])[0]
         mean, covariance = conditional(whole, known, gaps)
         expected.append([*(mean + offsets), *((mean + offsets) ** 2 + np.diag(covariance))])
     for k, excess in enumerate((np.hstack([cells, cells**2]) - np.array(expected)).T):
@@ -621,7 +625,7 @@ def test_resumed_run_is_bitwise_equal(tmp_path):
 
 
 @unfinished
-def test_one_mean_for_all_columns_becomes_one_for_each():
+def test_shared_mean_becomes_column_means():
     X, process = problem()
     sample = ct.mcmc(X, process, 20, 1, draw_parameters=True, random_state=0)
     assert [name for name in sample.parameters if name.startswith("mean")] == ["mean[0]", "mean[1]", "mean[2]"]
@@ -650,7 +654,7 @@ def difficult_tables():
 
 
 @pytest.mark.parametrize("name", difficult_tables())
-def test_draws_stay_finite(name):
+def test_draws_of_difficult_tables_stay_finite(name):
     X, rng = difficult_tables()[name], np.random.default_rng(1)
     draws, observed = CovarianceSampler(X, hold_noise=False), ~np.isnan(X)
     variance = np.diag(draws.diffusion.expected)
@@ -658,7 +662,7 @@ def test_draws_stay_finite(name):
     chain = Chain(X, process, without_ties(ct.simulate_tree(len(X), rng), rng), rng, draws)
     for _ in range(80):
         chain.move(2)
-        found = chain.sample()
-        assert np.all(np.isfinite([*found.parameters, *draws.state(), *found.heights, found.log_joint]))
-        assert math.isfinite(found.log_parameter_prior)
+        actual = chain.sample()
+        assert np.all(np.isfinite([*actual.parameters, *draws.state(), *actual.heights, actual.log_joint]))
+        assert math.isfinite(actual.log_parameter_prior)
         assert np.array_equal(draws.table[observed], X[observed])

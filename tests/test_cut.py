@@ -1,3 +1,5 @@
+"""Rules that cut a tree into flat clusters, against their definitions and SciPy."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,7 +27,7 @@ def by_definition(tree, ratios, node=None):
 
 
 @given(st.integers(1, 30), st.integers(0, 10**6))
-def test_ratio_rule_matches_definition(n, seed):
+def test_cut_by_ratio_matches_definition(n, seed):
     tree = ct.simulate_tree(n, random_state=seed)
     ratios = np.random.default_rng(seed).normal(size=n - 1)
     labels = cut_by_ratio(tree, ratios)
@@ -34,7 +36,7 @@ def test_ratio_rule_matches_definition(n, seed):
 
 
 @given(st.integers(2, 30), st.integers(0, 10**6))
-def test_by_count_and_height_agree_with_scipy(n, seed):
+def test_cut_by_count_and_height_match_scipy(n, seed):
     tree = ct.simulate_tree(n, random_state=seed)
     k = 1 + seed % n
     labels = cut_by_count(tree, k)
@@ -45,7 +47,7 @@ def test_by_count_and_height_agree_with_scipy(n, seed):
 
 
 @given(st.integers(1, 30), st.integers(0, 10**6))
-def test_numbers_follow_first_rows(n, seed):
+def test_cluster_numbers_follow_first_rows(n, seed):
     tree = ct.simulate_tree(n, random_state=seed)
     labels = cut_by_count(tree, 1 + seed % n)
     firsts = [int(np.argmax(labels == k)) for k in range(labels.max() + 1)]
@@ -53,19 +55,19 @@ def test_numbers_follow_first_rows(n, seed):
     assert labels[0] == 0
 
 
-def test_an_older_cluster_swallows_what_is_below():
+def test_cut_by_ratio_prefers_older_cluster():
     tree = ct.Tree.from_newick("((a:1,b:1):1,(c:1,d:1):1);")
     assert cut_by_ratio(tree, [-1.0, -1.0, 1.0]).tolist() == [0, 0, 0, 0]
     assert cut_by_ratio(tree, [-1.0, 1.0, -1.0]).tolist() == [0, 1, 2, 2]
 
 
 @pytest.mark.parametrize("wrong", [0, 4, 1.5, True, -1])
-def test_n_clusters_out_of_range(wrong):
+def test_n_clusters_out_of_range_is_rejected(wrong):
     with pytest.raises(InputError, match="from 1 to 3"):
         cut_by_count(ct.simulate_tree(3, random_state=0), wrong)
 
 
-def test_other_errors():
+def test_invalid_cuts_are_rejected():
     tree = ct.simulate_tree(3, random_state=0)
     with pytest.raises(InputError, match="at least 0"):
         cut_by_height(tree, -0.1)
@@ -75,14 +77,14 @@ def test_other_errors():
         cut_by_ratio(tree, [1.0])
 
 
-def test_deep_trees():
+def test_cuts_of_deep_trees():
     n = 20_000
     children = [(0, 1)] + [(n + k, k + 2) for k in range(n - 2)]
     tree = ct.Tree(children, np.r_[np.zeros(n), np.arange(1.0, n)])
     assert cut_by_height(tree, 10_000).max() == n - 10_001
 
 
-def test_exactly_one_cut_rule():
+def test_cut_tree_applies_one_rule():
     tree = ct.Tree([(0, 1), (2, 3), (4, 5)], [0, 0, 0, 0, 1.0, 2.0, 3.0])
     ratios = [1.0, -1.0, -1.0]
     assert cut_tree(tree, Cut(), ratios).tolist() == [0, 0, 1, 2]
@@ -101,6 +103,6 @@ def test_exactly_one_cut_rule():
         (None, "high", "height_threshold high 0"),
     ],
 )
-def test_invalid_cut_rules(n_clusters, height, sentence):
+def test_invalid_cut_rules_are_rejected(n_clusters, height, sentence):
     with refused(sentence):
         check_cut(Cut(n_clusters=n_clusters, height_threshold=height), 4)

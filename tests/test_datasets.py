@@ -1,4 +1,4 @@
-"""Loaders on small made-up files of the published formats."""
+"""Loaders of data sets, on small made-up files of the published formats."""
 
 import gzip
 import hashlib
@@ -68,7 +68,7 @@ odd,3,3-1,
 """
 
 
-def test_wals(atlas):
+def test_wals_is_loaded(atlas):
     wals = ct.datasets.load_wals()
     nan = np.nan
     np.testing.assert_array_equal(wals.states, [[0, 2, nan], [nan, 1, nan], [1, 0, 0]])
@@ -84,14 +84,14 @@ def test_wals(atlas):
     np.testing.assert_array_equal(wals.longitudes, [10, nan, -2])
 
 
-def test_wals_with_the_newest_classification(atlas):
+def test_wals_newest_classification(atlas):
     wals = ct.datasets.load_wals(classification="2020.4")
     assert wals.families.tolist() == ["Indo-European", "Indo-European", "Odd"]
     assert wals.subfamilies.tolist() == ["", "Indo-Iranian", ""]  # Hindi is not in the newer table
     assert wals.genera.tolist() == ["West Germanic", "Indic", "Odd"]
 
 
-def test_parts_of_wals(atlas):
+def test_wals_selections(atlas):
     wals = ct.datasets.load_wals()
     part = wals.select([2, 0], [False, True, True])
     np.testing.assert_array_equal(part.states, wals.states[[2, 0]][:, 1:])
@@ -117,7 +117,7 @@ def test_parts_of_wals(atlas):
             ct.datasets.select_densest(wals, share)
 
 
-def test_densest_keeps_those_that_come_first_of_equals():
+def test_select_densest_breaks_ties_by_order():
     states = np.zeros((4, 2))
     names = np.array(list("abcd"))
     two = np.array(["x", "y"])
@@ -127,7 +127,7 @@ def test_densest_keeps_those_that_come_first_of_equals():
     assert ct.datasets.select_densest(wals, 0.5).languages.tolist() == ["a", "b"]
 
 
-def test_wals_options():
+def test_invalid_wals_options_are_rejected():
     with refused("edition 1999 2008 2020"):
         ct.datasets.load_wals("1999")
     with refused("classification mine None 2020.4"):
@@ -152,7 +152,7 @@ def test_wals_options():
         ("parameters", "", "it has no column 'ID'"),
     ],
 )
-def test_damaged_wals_files(atlas, put, name, content, why):
+def test_damaged_wals_files_are_reported(atlas, put, name, content, why):
     if name == "languages":
         put("wals/v2008/values.csv", "Language_ID,Parameter_ID,Code_ID\n")
     put(f"wals/v2008/{name}.csv", content)
@@ -183,7 +183,7 @@ def images(put):
     return images
 
 
-def test_mnist(images):
+def test_mnist_is_loaded(images):
     mnist = ct.datasets.load_mnist()
     np.testing.assert_array_equal(mnist.images, images)
     assert mnist.digits.tolist() == [3, 0, 9, 3, 1]
@@ -229,7 +229,7 @@ TWO = np.zeros((2, 28, 28), dtype=np.uint8)
         ("mnist_5k.csv.gz", compressed(b""), "its lines do not have 784"),
     ],
 )
-def test_damaged_mnist(images, put, name, content, why):
+def test_damaged_mnist_is_reported(images, put, name, content, why):
     put(f"mnist/{name}", content)
     with pytest.raises(InputError, match=f"mnist/{name} .*{why}"):
         ct.datasets.load_mnist("sample" if "csv" in name else "test")
@@ -251,7 +251,7 @@ def mails(put):
     return table, names
 
 
-def test_spambase(mails):
+def test_spambase_is_loaded(mails):
     table, names = mails
     spambase = ct.datasets.load_spambase()
     np.testing.assert_array_equal(spambase.attributes, table)
@@ -271,13 +271,13 @@ def test_spambase(mails):
         ("names", "a: continuous.\n", "it names 1 attributes, not 57"),
     ],
 )
-def test_damaged_spambase(mails, put, name, content, why):
+def test_damaged_spambase_is_reported(mails, put, name, content, why):
     put(f"spambase/spambase.{name}", content)
     with pytest.raises(InputError, match=f"spambase/spambase.{name} .*{why}"):
         ct.datasets.load_spambase()
 
 
-def test_binary_attributes():
+def test_binarize_attributes_thresholds_columns():
     table = np.zeros((3, 57))
     table[:, 5] = [0, 0.1, 2]
     table[:, 54:] = [[1, 10, 100], [2, 20, 200], [3, 30, 300]]
@@ -330,7 +330,7 @@ def papers(put):
         put(f"nips/{name}", content)
 
 
-def test_nips(papers):
+def test_nips_abstracts_are_loaded(papers):
     nips = ct.datasets.load_nips(min_documents=2)
     assert nips.words.tolist() == ["learn"]
     assert nips.occurs.tolist() == [[1], [1], [0]]
@@ -341,25 +341,25 @@ def test_nips(papers):
     assert nips.sections.tolist() == ["Vision", "Theory", "Vision"]
 
 
-def test_stop_words_of_nips(papers):
+def test_nips_stop_words_can_be_kept(papers):
     nips = ct.datasets.load_nips(min_documents=2, keep_stop_words=True)
     assert nips.words.tolist() == ["learn", "the"]
     assert nips.occurs.tolist() == [[1, 0], [1, 1], [0, 1]]
 
 
-def test_nips_of_whole_papers(papers):
+def test_nips_papers_are_loaded(papers):
     nips = ct.datasets.load_nips(min_documents=2, text="papers")
     assert nips.words.tolist() == ["brain", "network"]
     assert nips.occurs.tolist() == [[1, 1], [1, 0], [1, 1]]
 
 
 @pytest.mark.parametrize("text", ["abstracts", "papers"])
-def test_no_word_is_common_enough(papers, text):
+def test_nips_without_common_words_is_rejected(papers, text):
     with pytest.raises(InputError, match=rf"No word occurs in 1000 {text}; set min_documents lower"):
         ct.datasets.load_nips(min_documents=1000, text=text)
 
 
-def test_nips_options(papers):
+def test_invalid_nips_options_are_rejected(papers):
     with refused("titles abstracts papers"):
         ct.datasets.load_nips(text="titles")
     for least in (0, 0.5, True, "many"):
@@ -380,7 +380,7 @@ def test_nips_options(papers):
         ("nips-corpus-20111211.zip", archive("1 0:1\n1 3:1\n0\n"), "'3' is not a number from 0 to 2"),
     ],
 )
-def test_damaged_nips(papers, put, name, content, why):
+def test_damaged_nips_is_reported(papers, put, name, content, why):
     put(f"nips/{name}", content)
     with pytest.raises(InputError, match=f"nips/{name} .*{why}"):
         ct.datasets.load_nips(2, text="papers" if "zip" in name else "abstracts")
@@ -407,17 +407,17 @@ def test_wrong_checksum_is_reported(tmp_path, monkeypatch, load, first):
 # -- rows and components ------------------------------------------------------------------------------------------------
 
 
-def test_balanced_rows():
+def test_sample_balanced_rows_draws_equal_counts():
     classes = np.array([2, 0, 1, 2, 0, 1, 1, 1, 2])
     rows = ct.datasets.sample_balanced_rows(classes, 2, random_state=1)
     assert classes[rows].tolist() == [0, 0, 1, 1, 2, 2]
     assert len(set(rows.tolist())) == 6
     np.testing.assert_array_equal(rows, ct.datasets.sample_balanced_rows(classes, 2, random_state=1))
-    drawn = {tuple(ct.datasets.sample_balanced_rows(classes, 2, seed).tolist()) for seed in range(200)}
-    assert len(drawn) == 18  # of 1 times 6 times 3; one would be missing in 2 cases of 10,000, if seeds were not fixed
+    draws = {tuple(ct.datasets.sample_balanced_rows(classes, 2, seed).tolist()) for seed in range(200)}
+    assert len(draws) == 18  # of 1 times 6 times 3; one would be missing in 2 cases of 10,000, if seeds were not fixed
 
 
-def test_invalid_balanced_rows():
+def test_invalid_balanced_samples_are_rejected():
     with refused("n_each 3 class b 1 rows"):
         ct.datasets.sample_balanced_rows(["a", "a", "a", "b"], 3)
     with pytest.raises(InputError, match="but there are no rows"):
@@ -429,7 +429,7 @@ def test_invalid_balanced_rows():
 
 
 @pytest.mark.parametrize("shape", [(30, 8), (6, 20)])
-def test_principal_components(shape):
+def test_principal_components_match_definition(shape):
     X = np.random.default_rng(2).normal(size=shape) * np.arange(1, shape[1] + 1) + 5
     ours = ct.datasets.principal_components(X, 4)
     theirs = PCA(4).fit(X)
@@ -443,7 +443,7 @@ def test_principal_components(shape):
     np.testing.assert_allclose(scaled * ours.std(axis=0), ours, atol=1e-9)
 
 
-def test_components_that_do_not_vary():
+def test_principal_components_of_degenerate_tables():
     X = np.outer(np.arange(4.0), [1.0, 2.0, 3.0])
     scaled = ct.datasets.principal_components(X, 3, unit_variance=True)
     np.testing.assert_allclose(scaled.var(axis=0), [1, 0, 0])
@@ -452,12 +452,12 @@ def test_components_that_do_not_vary():
 
 
 @pytest.mark.parametrize("n", [0, 3, 1.0, True])
-def test_invalid_numbers_of_components(n):
+def test_invalid_numbers_of_components_are_rejected(n):
     with refused("table shape 5 2 1"):
         ct.datasets.principal_components(np.zeros((5, 2)), n)
 
 
-def test_tables_without_components():
+def test_tables_without_components_are_rejected():
     with refused("principal components complete columns"):
         ct.datasets.principal_components([[1.0, np.nan]], 1)
     with pytest.raises(InputError, match=r"The table has 1 dimension\(s\)"):

@@ -1,3 +1,5 @@
+"""The exponential of the kernels, against numpy's."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ import coaltree as ct
 from coaltree.process.kernels import messages as op
 
 
-def decayed(rates, g):
+def decay_sites(rates, g):
     """What columns of some rates keep and lose over a path, by a forest of such columns."""
     X = np.zeros((1, len(rates)))
     forest = ct.Multinomial(rates, [[0.5, 0.5]] * len(rates)).forest(X, 1, patterns=False)
@@ -19,9 +21,9 @@ def decayed(rates, g):
 
 @given(st.lists(st.floats(1e-12, 1e3), min_size=1, max_size=40), st.floats(0, 1e3))
 def test_exponential_matches_library(rates, g):
-    kept, lost = decayed(rates, g)
+    remaining, lost = decay_sites(rates, g)
     x = np.maximum(-np.asarray(rates) * g, -700)
-    np.testing.assert_allclose(kept, np.exp(x), rtol=1e-15, atol=1e-300)
+    np.testing.assert_allclose(remaining, np.exp(x), rtol=1e-15, atol=1e-300)
     np.testing.assert_allclose(lost, -np.expm1(x), rtol=1e-15, atol=0)
 
 
@@ -29,8 +31,8 @@ def test_exponential_matches_library(rates, g):
     ("rate", "g", "expected"), [(1.0, 0.0, (1.0, 0.0)), (1e99, 1e300, (0.0, 1.0)), (1e-100, 5.0, (1.0, 5e-100))]
 )
 @pytest.mark.parametrize("other", [1.0, 3.0])
-def test_exponential_at_limits(rate, g, expected, other):
-    """Whether sites share their rate or not."""
-    kept, lost = decayed([rate, rate * other], g)
-    assert kept[0] == pytest.approx(expected[0], abs=1e-300)
+def test_exponential_is_correct_at_limits(rate, g, expected, other):
+    """For sites with one rate and with several."""
+    remaining, lost = decay_sites([rate, rate * other], g)
+    assert remaining[0] == pytest.approx(expected[0], abs=1e-300)
     assert lost[0] == pytest.approx(expected[1])

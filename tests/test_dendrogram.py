@@ -1,4 +1,4 @@
-"""Dendrograms: what is on the axes, not how it looks."""
+"""Dendrograms: the content of the axes."""
 
 import builtins
 import io
@@ -65,7 +65,7 @@ def names_written(ax, axis="y"):
 # -- layout ------------------------------------------------------------------------------------
 
 
-def test_coordinates_of_leaves_and_merges():
+def test_node_positions_of_leaves_and_merges():
     # Nodes: d, a, b, c, then ab, cd and the root.
     assert node_positions(SMALL.children, SMALL.first_positions[:4].astype(float)).tolist() == [
         3,
@@ -78,7 +78,7 @@ def test_coordinates_of_leaves_and_merges():
     ]
 
 
-def test_elbows_run_from_child_to_child():
+def test_elbows_connect_children():
     assert elbows(SMALL.children, SMALL.heights).tolist() == [
         [[0, 0], [0, 1], [1, 1], [1, 0]],
         [[2, 0], [2, 2], [3, 2], [3, 0]],
@@ -86,7 +86,7 @@ def test_elbows_run_from_child_to_child():
     ]
 
 
-def test_one_leaf_has_a_position_and_no_elbow():
+def test_one_leaf_has_position_and_no_elbow():
     one = Tree.from_newick("a;")
     assert node_positions(one.children, np.zeros(1)).tolist() == [0]
     assert elbows(one.children, one.heights).shape == (0, 4, 2)
@@ -96,9 +96,9 @@ def test_one_leaf_has_a_position_and_no_elbow():
 
 
 @pytest.mark.parametrize("orientation", ["left", "right", "top", "bottom"])
-def test_one_collection_holds_a_line_for_every_branch(ax, orientation):
+def test_dendrogram_draws_one_line_per_branch(ax, orientation):
     assert plot_dendrogram(SMALL, ax=ax, orientation=orientation) is ax
-    drawn = {tuple(map(tuple, line)) for line in lines(ax).get_segments()}
+    draws = {tuple(map(tuple, line)) for line in lines(ax).get_segments()}
     # Every branch goes up from its node to the height of its parent and across to it; (position, height).
     expected = {
         ((3, 0), (3, 2), (2.5, 2)),
@@ -110,7 +110,7 @@ def test_one_collection_holds_a_line_for_every_branch(ax, orientation):
     }
     if orientation in ("left", "right"):
         expected = {tuple((height, place) for place, height in line) for line in expected}
-    assert drawn == expected
+    assert draws == expected
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,13 @@ def test_root_position_and_axis_limits(ax, orientation, axis, falls):
     assert names_written(ax, other) == ["a", "b", "c", "d"]
 
 
-def test_the_height_axis_is_labelled_by_default(ax):
+def test_height_axis_is_labelled_by_default(ax):
     plot_dendrogram(SMALL, ax=ax)
     assert ax.get_xlabel() == "height"
     assert [side for side, spine in ax.spines.items() if spine.get_visible()] == ["bottom"]
 
 
-def test_branches_are_coloured_where_all_leaves_share_a_cluster(ax):
+def test_branches_within_cluster_are_coloured(ax):
     labels = ["y", "x", "x", "z"]  # of d, a, b, c
     plot_dendrogram(SMALL, labels=labels, ax=ax)
     shade = {
@@ -156,7 +156,7 @@ def test_branches_are_coloured_where_all_leaves_share_a_cluster(ax):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["x", "y", "z"]
 
 
-def test_colours_can_be_chosen(ax):
+def test_colors_option_sets_colours(ax):
     plot_dendrogram(SMALL, labels=[1, 0, 0, 1], colors={0: "red", 1: "blue"}, ax=ax)
     assert {tuple(c) for c in lines(ax).get_colors()} == {to_rgba("red"), to_rgba("blue")}
     ax.clear()
@@ -169,7 +169,7 @@ def test_colours_can_be_chosen(ax):
     assert lines(ax).get_linewidths() == [3]
 
 
-def test_neighboring_clusters_differ_even_when_colours_come_again(ax):
+def test_neighboring_clusters_have_different_colours(ax):
     tree = simulate_tree(40, 0)
     plot_dendrogram(tree, labels=range(40), ax=ax)
     shade = {
@@ -182,18 +182,18 @@ def test_neighboring_clusters_differ_even_when_colours_come_again(ax):
 
 
 @pytest.mark.parametrize(("n_clusters", "legend"), [(1, False), (2, True), (12, True), (13, False)])
-def test_a_legend_for_two_to_twelve_clusters(ax, n_clusters, legend):
+def test_legend_is_drawn_for_two_to_twelve_clusters(ax, n_clusters, legend):
     plot_dendrogram(simulate_tree(26, 1), labels=np.arange(26) % n_clusters, ax=ax)
     assert (ax.get_legend() is not None) == legend
 
 
-def test_legend_order(ax):
+def test_legend_lists_clusters_in_order(ax):
     plot_dendrogram(simulate_tree(11, 1), labels=[f"c{i}" for i in range(11)], ax=ax)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [f"c{i}" for i in range(11)]
 
 
 @pytest.mark.parametrize("orientation", ["left", "right", "top", "bottom"])
-def test_legend_and_names_do_not_cover_the_tree_and_are_not_cut_off(pyplot, orientation):
+def test_legend_and_names_stay_inside_figure(pyplot, orientation):
     names = [f"leaf {i} with quite a long name {'x' * i}" for i in range(30)]
     ax = plot_dendrogram(simulate_tree(30, 2, leaf_names=names), labels=np.arange(30) % 12, orientation=orientation)
     ax.figure.canvas.draw()
@@ -212,7 +212,7 @@ def test_legend_and_names_do_not_cover_the_tree_and_are_not_cut_off(pyplot, orie
     assert all(end <= start + 1 for (_, end), (start, _) in pairwise(spans))
 
 
-def test_clusters_whose_names_begin_with_an_underscore_are_listed(ax):
+def test_legend_lists_cluster_names_with_underscore(ax):
     plot_dendrogram(SMALL, labels=["_a", "_a", "$b$", "$b$"], ax=ax)
     assert sorted(text.get_text() for text in ax.get_legend().get_texts()) == ["$b$", "_a"]
     save(ax)
@@ -221,19 +221,19 @@ def test_clusters_whose_names_begin_with_an_underscore_are_listed(ax):
 # -- names -------------------------------------------------------------------------------------
 
 
-def test_names_are_not_parsed_as_formulas(ax):
+def test_leaf_names_are_not_parsed_as_math(ax):
     plot_dendrogram(SMALL.rename(["$x$", r"$\broken", r"a\$b", "$\\frac$"]), ax=ax)
     assert names_written(ax) == [r"$\broken", r"a\$b", "$\\frac$", "$x$"]
     assert not any(text.get_parse_math() for text in ax.get_yticklabels())
     save(ax)  # matplotlib raises here on a bad formula
 
 
-def test_long_names_are_shortened_and_line_breaks_taken_out(ax):
+def test_long_leaf_names_are_shortened(ax):
     plot_dendrogram(SMALL.rename(["d" * 50, "a\nb", "b", "c" * 30]), ax=ax)
     assert names_written(ax) == ["a b", "b", "c" * 30, "d" * 29 + "…"]
 
 
-def test_names_are_written_up_to_150_leaves(pyplot):
+def test_leaf_names_are_drawn_up_to_150_leaves(pyplot):
     assert len(names_written(plot_dendrogram(simulate_tree(150, 0)))) == 150
     assert names_written(plot_dendrogram(simulate_tree(151, 0))) == []
     assert len(names_written(plot_dendrogram(simulate_tree(20, 0), max_leaf_names=20))) == 20
@@ -242,7 +242,7 @@ def test_names_are_written_up_to_150_leaves(pyplot):
     assert names_written(plot_dendrogram(simulate_tree(5, 0), leaf_names=False)) == []
 
 
-def test_names_without_room_are_omitted_by_default():
+def test_leaf_names_without_room_are_omitted_by_default():
     figure = Figure(figsize=(3, 2))
     first, second = figure.subplots(1, 2)
     assert names_written(plot_dendrogram(simulate_tree(100, 0), ax=first)) == []
@@ -253,7 +253,7 @@ def test_names_without_room_are_omitted_by_default():
 
 
 @pytest.mark.parametrize("text", ["a;", "(a:1,b:1);", "((a:0,b:0):0,c:0);"])
-def test_the_smallest_trees_and_no_heights_at_all(pyplot, text):
+def test_dendrogram_of_smallest_trees_and_zero_heights(pyplot, text):
     tree = Tree.from_newick(text)
     ax = plot_dendrogram(tree, labels=list(tree.leaf_names))
     assert names_written(ax) == list(tree.leaf_names)
@@ -261,13 +261,13 @@ def test_the_smallest_trees_and_no_heights_at_all(pyplot, text):
     save(ax)
 
 
-def test_thousands_of_leaves_are_drawn(pyplot):
+def test_dendrogram_of_thousands_of_leaves(pyplot):
     ax = plot_dendrogram(simulate_tree(3_000, 0), labels=np.arange(3_000) % 3, collapse=None)
     assert len(lines(ax).get_segments()) == 5_998
     assert save(ax).startswith(b"\x89PNG")
 
 
-def test_a_deep_caterpillar_is_drawn_without_recursion(ax):
+def test_dendrogram_of_deep_caterpillar(ax):
     n = 4_000
     assert n > 2 * sys.getrecursionlimit()
     plot_dendrogram(caterpillar(n), ax=ax, orientation="top", collapse=None)
@@ -284,7 +284,7 @@ def wedges(ax):
     return [path.vertices[:3].T for path in collection.get_paths()], collection
 
 
-def test_collapsed_clades_are_those_of_a_cut_and_their_sizes_add_up(pyplot):
+def test_collapsed_clades_match_cut(pyplot):
     n, k = 3000, 40
     tree = simulate_tree(n, 5, leaf_names=[f"leaf {i}" for i in range(n)])
     ax = plot_dendrogram(tree, collapse=k, orientation="top", leaf_names=True)
@@ -303,7 +303,7 @@ def test_collapsed_clades_are_those_of_a_cut_and_their_sizes_add_up(pyplot):
     assert len(lines(ax).get_segments()) == 2 * k - 2
 
 
-def test_wedges_reach_from_the_clades_roots_to_the_leaves(ax):
+def test_wedges_span_collapsed_clades(ax):
     tree = simulate_tree(500, 6)
     plot_dendrogram(tree, collapse=20, orientation="top", leaf_names=True, ax=ax)
     flat = fcluster(tree.to_linkage(), 20, criterion="maxclust")[tree.leaf_order]
@@ -329,7 +329,7 @@ def test_wedges_reach_from_the_clades_roots_to_the_leaves(ax):
 
 
 @pytest.mark.parametrize("orientation", ["left", "right", "top", "bottom"])
-def test_collapsed_pictures_of_all_orientations_hold_everything(pyplot, orientation):
+def test_collapsed_dendrogram_fits_axes_in_all_orientations(pyplot, orientation):
     tree = simulate_tree(4000, 7)
     ax = plot_dendrogram(tree, labels=np.arange(4000) % 3, orientation=orientation)
     along = "y" if orientation in ("left", "right") else "x"
@@ -347,7 +347,7 @@ def test_collapsed_pictures_of_all_orientations_hold_everything(pyplot, orientat
     assert corners[:, side].max() < high
 
 
-def test_clades_have_the_colour_of_their_cluster_or_are_grey(ax):
+def test_collapsed_clades_have_cluster_colour_or_grey(ax):
     tree = Tree.from_newick("(((a:1,b:1):1,(c:1,d:1):1):2,((e:1,f:1):1,g:2):2);")
     plot_dendrogram(tree, collapse=4, labels=list("xxyxzzz"), orientation="top", ax=ax)
     triangles, collection = wedges(ax)
@@ -366,7 +366,7 @@ def test_clades_have_the_colour_of_their_cluster_or_are_grey(ax):
     assert [tuple(color) for color in wedges(ax)[1].get_edgecolor()] == [to_rgba("purple")] * 2
 
 
-def test_support_is_written_at_the_merges_that_are_drawn(ax):
+def test_support_is_drawn_at_visible_merges(ax):
     tree = simulate_tree(30, 8)
     shares = np.arange(29) / 100
     plot_dendrogram(tree, collapse=5, support=shares, orientation="top", ax=ax)
@@ -375,7 +375,7 @@ def test_support_is_written_at_the_merges_that_are_drawn(ax):
     assert written == {str(k): tree.merge_heights[k] for k in (25, 26, 27)}
 
 
-def test_up_to_2000_leaves_are_drawn_whole_unless_asked_otherwise():
+def test_trees_above_2000_leaves_are_collapsed_by_default():
     for n, collapse, n_tips in [(2000, "auto", 2000), (2001, "auto", 50), (2001, None, 2001), (9, 9, 9), (9, 99, 9)]:
         ax = Figure().subplots()
         plot_dendrogram(simulate_tree(n, 0), ax=ax, collapse=collapse)
@@ -383,7 +383,7 @@ def test_up_to_2000_leaves_are_drawn_whole_unless_asked_otherwise():
         assert any(isinstance(c, PolyCollection) for c in ax.collections) == (n_tips < n)
 
 
-def test_a_whole_tree_may_be_one_clade(ax):
+def test_whole_tree_can_collapse_to_one_clade(ax):
     plot_dendrogram(SMALL, collapse=1, orientation="top", ax=ax)
     triangles, _ = wedges(ax)
     assert [heights.tolist() for _, heights in triangles] == [[3, 0, 0]]
@@ -391,7 +391,7 @@ def test_a_whole_tree_may_be_one_clade(ax):
     save(ax)
 
 
-def test_names_of_clades_that_have_no_room_are_left_out_smallest_first():
+def test_names_of_smallest_clades_are_omitted_first():
     figure = Figure(figsize=(3, 1.5))
     FigureCanvasAgg(figure)
     ax = figure.subplots()
@@ -407,7 +407,7 @@ def test_names_of_clades_that_have_no_room_are_left_out_smallest_first():
 
 
 @pytest.mark.parametrize("shape", ["kingman", "caterpillar", "equal heights"])
-def test_large_trees_of_any_shape_are_drawn(ax, shape):
+def test_dendrogram_of_large_trees_of_any_shape(ax, shape):
     n = 50_000
     if shape == "caterpillar":
         tree = caterpillar(n)
@@ -423,7 +423,7 @@ def test_large_trees_of_any_shape_are_drawn(ax, shape):
 # -- manners -----------------------------------------------------------------------------------
 
 
-def test_a_new_figure_belongs_to_pyplot_and_settings_stay_as_they_were(pyplot):
+def test_new_figure_belongs_to_pyplot_and_rcparams_are_kept(pyplot):
     before, backend = dict(mpl.rcParams), mpl.get_backend()
     ax = plot_dendrogram(SMALL, labels=[0, 1, 1, 0])
     save(ax)
@@ -432,7 +432,7 @@ def test_a_new_figure_belongs_to_pyplot_and_settings_stay_as_they_were(pyplot):
     assert mpl.get_backend() == backend
 
 
-def test_given_axes_make_no_new_figure(pyplot, ax):
+def test_ax_option_makes_no_new_figure(pyplot, ax):
     plot_dendrogram(SMALL, ax=ax)
     assert pyplot.get_fignums() == []
 
@@ -450,7 +450,7 @@ def test_given_axes_make_no_new_figure(pyplot, ax):
         ({"labels": [1, 1, 2, 2], "colors": []}, "colors is empty"),
     ],
 )
-def test_invalid_options_have_clear_messages(ax, options, message):
+def test_invalid_dendrogram_options_are_rejected(ax, options, message):
     with pytest.raises(InputError, match=message):
         plot_dendrogram(SMALL, ax=ax, **options)
     assert not ax.collections
@@ -486,16 +486,16 @@ def test_missing_matplotlib_has_install_hint(monkeypatch):
         ({"collapse": "all"}, "collapse is 'all'"),
     ],
 )
-def test_options_of_the_wrong_kind(options, part):
+def test_dendrogram_options_of_wrong_type_are_rejected(options, part):
     with pytest.raises(InputError, match=part):
         plot_dendrogram(SMALL, **options)
 
 
-def test_numbers_of_numpy_are_numbers(ax):
+def test_numpy_numbers_are_accepted_as_options(ax):
     plot_dendrogram(SMALL, ax=ax, linewidth=np.float32(2), max_leaf_names=np.int64(3))
     assert not ax.get_yticklabels()
 
 
-def test_only_trees_are_drawn(ax):
+def test_plot_dendrogram_rejects_non_trees(ax):
     with pytest.raises(InputError, match=r"Tree\.from_linkage\(Z\)"):
         plot_dendrogram(SMALL.to_linkage(), ax=ax)

@@ -1,4 +1,4 @@
-"""The pages of docs/ run as they are written, lead somewhere, and leave nothing public out."""
+"""The pages of docs/: their code runs, their links are valid, and they cover all public names."""
 
 import ast
 import importlib.util
@@ -34,7 +34,7 @@ def pages_to_run():
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("blocks", list(pages_to_run()))
-def test_code_blocks_run(blocks, tmp_path, monkeypatch, capsys):
+def test_docs_code_blocks_run(blocks, tmp_path, monkeypatch, capsys):
     pyplot.switch_backend("agg")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     try:
@@ -52,7 +52,7 @@ NOT_RUN = [
 
 
 @pytest.mark.parametrize("block", NOT_RUN)
-def test_blocks_that_are_not_run_are_code(block):
+def test_skipped_blocks_are_valid_code(block):
     if block.kind == "python":
         assert ast.parse(block.text).body
     else:
@@ -62,7 +62,7 @@ def test_blocks_that_are_not_run_are_code(block):
     pytest.skip(block.reason)
 
 
-def test_blocks_are_found():
+def test_code_blocks_are_parsed_from_page():
     text = (
         "\n```python\nx = 1\n```\nand\n\n    coaltree demo\n    coaltree --help\n\n"
         "    $ coaltree fit\n    a: 1\n    $ coaltree -h\n\n"
@@ -78,7 +78,7 @@ def test_blocks_are_found():
     assert commands_of(blocks_of(text)[2]) == [Command("coaltree fit", ("a: 1",)), Command("coaltree -h", ())]
 
 
-def test_failing_page_names_line(tmp_path, monkeypatch, capsys):
+def test_failing_block_is_named(tmp_path, monkeypatch, capsys):
     with pytest.raises(ZeroDivisionError) as caught:
         run_blocks(blocks_of("```python\nx = 0\n```\n```python\n1 / x\n```\n"), tmp_path, monkeypatch, capsys)
     assert caught.value.__notes__ == ["in the block that begins: 1 / x"]
@@ -88,7 +88,7 @@ def test_failing_page_names_line(tmp_path, monkeypatch, capsys):
         run_blocks(blocks_of("\n    $ coaltree --version\n    coaltree 0\n"), tmp_path, monkeypatch, capsys)
 
 
-def test_every_page_is_in_the_navigation():
+def test_navigation_has_every_page():
     navigation = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
     assert sorted(re.findall(r": (\w+\.md)$", navigation, re.MULTILINE)) == PAGES
 
@@ -103,7 +103,7 @@ def test_links_and_images_are_valid(page):
             assert f'"{Path(target).name}"' in script or f"--picture docs/{target}" in text
 
 
-def test_words_of_the_glossary_are_in_order():
+def test_glossary_is_sorted():
     words = re.findall(r"^\*\*(.+?)\*\*:", (DOCS / "glossary.md").read_text(), re.MULTILINE)
     assert len(words) > 30
     assert words == sorted(words, key=str.lower)
@@ -117,13 +117,13 @@ def reference():
     return module
 
 
-def test_the_reference_has_every_public_name():
+def test_reference_has_every_public_name():
     listed = re.findall(r"^::: coaltree\.(?:.*\.)?(\w+)$", reference().public_names(), re.MULTILINE)
     assert sorted(listed) == sorted(ct.__all__)
 
 
-def test_the_reference_has_every_command_and_option(tmp_path, monkeypatch, capsys):
-    """By what the program itself says."""
+def test_reference_has_every_command_and_option(tmp_path, monkeypatch, capsys):
+    """The commands and options are those of the program's help."""
     from command_line import command_in
 
     text = reference().commands()
@@ -141,7 +141,7 @@ def test_the_reference_has_every_command_and_option(tmp_path, monkeypatch, capsy
 
 
 @pytest.mark.slow
-def test_one_command_builds_the_site(tmp_path):
+def test_mkdocs_builds_site(tmp_path):
     for package in ("mkdocs", "material", "mkdocstrings"):
         if importlib.util.find_spec(package) is None:
             pytest.skip("the site needs the extra 'docs'")
@@ -162,6 +162,6 @@ def test_one_command_builds_the_site(tmp_path):
         assert not [address for address in addresses if address.startswith(("http", "//"))]
 
 
-def test_the_shell_guide_shows_every_command():
-    shown = {command.line.split()[1] for block in BLOCKS["shell.md"] for command in commands_of(block)}
-    assert shown >= {"fit", "report", "impute", "score", "place", "cut", "plot", "convert", "simulate"}
+def test_shell_guide_shows_every_command():
+    commands = {command.line.split()[1] for block in BLOCKS["shell.md"] for command in commands_of(block)}
+    assert commands >= {"fit", "report", "impute", "score", "place", "cut", "plot", "convert", "simulate"}

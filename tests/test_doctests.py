@@ -1,4 +1,4 @@
-"""The examples in the docstrings run and say what they say."""
+"""The examples in docstrings run, and every public name has one."""
 
 import doctest
 import importlib
@@ -14,13 +14,13 @@ MODULES = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).remo
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples(name):
+def test_docstring_examples_run(name):
     failed, tried = doctest.testmod(importlib.import_module(name))
     assert failed == 0
     assert tried > 0
 
 
-def test_public_api_has_examples():
+def test_public_names_have_examples():
     finder = doctest.DocTestFinder(recurse=False)
     names = ("Tree", "TreeSample", "greedy", "smc", "CoalescentClustering", "Mixed", "simulate_tree")
     for door in (getattr(coaltree, name) for name in names):

@@ -49,21 +49,21 @@ Q = np.array([0.5, 0.3, 0.2])
 
 
 @formula("1.1", "1.2")
-def test_prior():
+def test_coalescent_prior_formula():
     assert pair_counts(4).tolist() == [6, 3, 1]
     assert ct.log_prior(TREE) == pytest.approx(-(6 * 0.3 + 3 * 0.2 + 1 * 0.7))
 
 
 @formula("1.3", "1.4")
-def test_expected_height_and_length():
+def test_expected_height_and_length_formula():
     """Six standard errors: a false alarm in less than one run of a hundred million."""
     n = 10
     trees = [ct.simulate_tree(n, random_state=seed) for seed in range(4000)]
-    for found, expected in (
+    for value, expected in (
         ([tree.heights[-1] for tree in trees], 2 * (1 - 1 / n)),
         ([tree.total_length for tree in trees], 2 * sum(1 / k for k in range(1, n))),
     ):
-        assert abs(np.mean(found) - expected) < 6 * np.std(found) / math.sqrt(len(found))
+        assert abs(np.mean(value) - expected) < 6 * np.std(value) / math.sqrt(len(value))
 
 
 def climb(tree, leaves, merge):
@@ -110,16 +110,16 @@ def leaf_messages(codes):
 
 
 @formula("2.1", "2.2", "3.1", "3.2", "3.3")
-def test_brownian_motion():
+def test_brownian_likelihood_formula():
     variance = np.array([1.5, 0.5])
-    _, log_z = climb(TREE, [(x, 0.2) for x in X], lambda *given: brownian_merge(*given, variance))
+    _, log_z = climb(TREE, [(x, 0.2) for x in X], lambda *arguments: brownian_merge(*arguments, variance))
     process = ct.Brownian(variance, noise=0.2)
     assert process.log_likelihood(TREE, X) == pytest.approx(log_z.sum())
     assert ct.log_joint(TREE, X, process) == pytest.approx(log_z.sum() + ct.log_prior(TREE))
 
 
 @formula("4.2", "4.3", "4.4", "4.5", "4.6")
-def test_ornstein_uhlenbeck():
+def test_ornstein_uhlenbeck_likelihood_formula():
     mean, variance, noise = np.array([0.2, -0.1]), np.array([1.5, 0.5]), 0.2
     white = (X - mean) / np.sqrt(variance)
     f = 1 / math.sqrt(1 + noise)
@@ -130,8 +130,8 @@ def test_ornstein_uhlenbeck():
 
 
 @formula("4.1")
-def test_correlation_of_two_rows():
-    """By the density of two rows, which is that of a Gaussian with this correlation."""
+def test_correlation_of_two_rows_formula():
+    """The density of two rows is that of a Gaussian with this correlation."""
     tree, kappa, x = ct.Tree([[0, 1]], [0.0, 0.0, 0.6]), 0.8, np.array([0.3, -1.1])
     rho = math.exp(-2 * kappa * 0.6)
     covariance = np.array([[1, rho], [rho, 1]])
@@ -142,24 +142,24 @@ def test_correlation_of_two_rows():
 
 
 @formula("5.2", "5.3", "5.4")
-def test_mutation():
+def test_mutation_likelihood_formula():
     _, log_z = climb(TREE, leaf_messages(CODES[:, 0]), multinomial_merge)
     leaves = sum(math.log(Q[int(code)]) for code in CODES[:, 0])
     assert ct.Multinomial(0.7, [Q]).log_likelihood(TREE, CODES) == pytest.approx(leaves + log_z.sum())
 
 
 @formula("5.1")
-def test_transition_probabilities():
+def test_transition_probability_formula():
     """Of two leaves: ``q_j P(path)_jk``."""
     tree, process = ct.Tree([[0, 1]], [0.0, 0.0, 0.6]), ct.Multinomial(0.7, [Q])
-    kept = math.exp(-0.7 * 1.2)
-    P = kept * np.eye(3) + (1 - kept) * np.outer(np.ones(3), Q)
+    retention = math.exp(-0.7 * 1.2)
+    P = retention * np.eye(3) + (1 - retention) * np.outer(np.ones(3), Q)
     for j, k in ((0, 0), (0, 1), (2, 1)):
         assert process.log_likelihood(tree, [[j], [k]]) == pytest.approx(math.log(Q[j] * P[j, k]))
 
 
 @formula("2.3")
-def test_mixed_columns_add_up():
+def test_mixed_likelihood_formula():
     brownian, mutation = ct.Brownian(noise=0.1), ct.Multinomial(0.7, [Q])
     mixed = ct.Mixed((brownian, [0, 1]), (mutation, [2]))
     whole = np.hstack([X, CODES])
@@ -171,39 +171,39 @@ def test_mixed_columns_add_up():
 
 
 def best_height(objective, lowest):
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         lambda h: -objective(h), bounds=(lowest, lowest + 20), method="bounded", options={"xatol": 1e-9}
     )
-    return found.x if objective(found.x) > objective(lowest) else lowest
+    return optimum.x if objective(optimum.x) > objective(lowest) else lowest
 
 
 @formula("6.1", "6.2")
-def test_best_height_under_brownian_motion():
+def test_brownian_best_height_formula():
     a, b = X[0], X[2]
     D, d2 = 2, np.sum((a - b) ** 2)
     s = (math.sqrt(D**2 + 4 * d2) - D) / 2
     expected = max(0.0, (s - 0.1 - 0.1) / 2)
-    found = ct.greedy(np.array([a, b]), ct.Brownian(noise=0.1)).tree.heights[-1]
-    assert found == pytest.approx(expected)
+    result = ct.greedy(np.array([a, b]), ct.Brownian(noise=0.1)).tree.heights[-1]
+    assert result == pytest.approx(expected)
     searched = best_height(lambda h: brownian_merge((a, 0.1), (b, 0.1), h, h)[0] - h, 0.0)
-    assert found == pytest.approx(searched, abs=1e-6)
+    assert result == pytest.approx(searched, abs=1e-6)
 
 
 @formula("6.3")
-def test_best_height_under_mutation():
+def test_mutation_best_height_formula():
     rows = np.array([[0.0, 1.0, 2.0, 0.0], [0.0, 0.0, 2.0, 1.0]])
     S = np.array([np.sum(Q * a * b) for a, b in zip(leaf_messages(rows[0]), leaf_messages(rows[1]), strict=True)])
     u = minimize_scalar(
         lambda u: -(math.log(u) / (2 * 0.7) + np.sum(np.log(1 - (1 - S) * u))), bounds=(1e-9, 1 - 1e-9), method="bounded",
         options={"xatol": 1e-12},
     ).x  # fmt: skip
-    found = ct.greedy(rows, ct.Multinomial(0.7, [Q] * 4)).tree.heights[-1]
-    assert math.exp(-0.7 * 2 * found) == pytest.approx(u, abs=1e-6)
+    result = ct.greedy(rows, ct.Multinomial(0.7, [Q] * 4)).tree.heights[-1]
+    assert math.exp(-0.7 * 2 * result) == pytest.approx(u, abs=1e-6)
 
 
 @formula("7.1", "7.2", "7.3")
 @pytest.mark.parametrize("rule", ["rate1", "max-prob", "min-duration"])
-def test_rules_of_greedy_inference(rule):
+def test_greedy_rule_formulas(rule):
     rows = 3 * np.random.default_rng(4).normal(size=(7, 2))  # far apart, so that no best height is cut off
     live = {i: (row, 0.1, 0.0) for i, row in enumerate(rows)}
     children, heights, clock = [], [], 0.0
@@ -234,8 +234,8 @@ def test_rules_of_greedy_inference(rule):
 
 
 @formula("7.4")
-def test_order_of_merges_that_are_cut_off():
-    """By messages as functions on a grid: with much noise all rows merge at once, those first whose functions are most alike."""
+def test_zero_height_merge_order_formula():
+    """By messages as functions on a grid: with much noise all rows merge at height 0, the most similar first."""
     rows = np.random.default_rng(8).normal(size=6)
     x = np.linspace(-9, 9, 4001)
     equilibrium = np.exp(-0.5 * x**2)
@@ -278,33 +278,33 @@ def evidence_of_three_rows():
 
 @formula("8.1", "8.2", "8.3", "8.4", "8.5", "8.6")
 @pytest.mark.parametrize("proposal", ["prior-prior", "prior-post", "post-post", "race"])
-def test_weights_estimate_the_evidence(proposal, evidence_of_three_rows):
+def test_smc_evidence_formula(proposal, evidence_of_three_rows):
     """Six standard errors: false alarms are out of the question."""
-    found = ct.smc(THREE_ROWS, ct.Brownian(noise=0.3), proposal, 150, n_runs=50, random_state=0, threshold=0.0)
-    estimates = np.exp(found.run_log_evidences)
+    sample = ct.smc(THREE_ROWS, ct.Brownian(noise=0.3), proposal, 150, n_runs=50, random_state=0, threshold=0.0)
+    estimates = np.exp(sample.run_log_evidences)
     assert abs(estimates.mean() - evidence_of_three_rows) < 6 * estimates.std(ddof=1) / math.sqrt(50)
 
 
 @formula("8.7")
-def test_effective_sample_size():
-    found = ct.smc(X, ct.Brownian(noise=0.3), "post-post", 100, threshold=0.0, random_state=0)
-    assert found.ess[-1] == pytest.approx(np.sum(found.weights) ** 2 / np.sum(found.weights**2))
+def test_effective_sample_size_formula():
+    sample = ct.smc(X, ct.Brownian(noise=0.3), "post-post", 100, threshold=0.0, random_state=0)
+    assert sample.ess[-1] == pytest.approx(np.sum(sample.weights) ** 2 / np.sum(sample.weights**2))
 
 
 @formula("9.1")
-def test_beliefs():
+def test_belief_formula():
     """At the parent of the first two rows."""
     messages, _ = climb(TREE, [(x, 0.2) for x in X], brownian_merge)
     (y_up, w_up), (y_sibling, v_sibling) = messages[4], messages[5]
     w_down = v_sibling + (1.2 - 0.5) + (1.2 - 0.3)
     v = 1 / (1 / w_up + 1 / w_down)
-    said = ct.Beliefs(TREE, X, ct.Brownian(noise=0.2)).at([4], [0.3])
-    np.testing.assert_allclose(said.mean[0], v * (y_up / w_up + y_sibling / w_down))
-    np.testing.assert_allclose(said.sd[0], math.sqrt(v))
+    states = ct.Beliefs(TREE, X, ct.Brownian(noise=0.2)).at([4], [0.3])
+    np.testing.assert_allclose(states.mean[0], v * (y_up / w_up + y_sibling / w_down))
+    np.testing.assert_allclose(states.sd[0], math.sqrt(v))
 
 
 @formula("9.2")
-def test_prior_of_places():
+def test_attachment_prior_formula():
     assert Survival(TREE).log_survival(np.array([0.4]))[0] == pytest.approx(-(4 * 0.3 + 3 * 0.1))
     survival = Survival(TREE)
     total = sum(
@@ -322,21 +322,21 @@ def new_leaf(process, table, node, h):
 
 
 @formula("9.3", "9.4", "9.5")
-def test_cells_of_a_new_leaf():
-    shown, said = new_leaf(ct.Brownian(2.0, noise=0.2), X, 4, 0.9)
-    np.testing.assert_allclose(shown.mean, said.mean)
-    np.testing.assert_allclose(shown.sd**2, said.sd**2 + 2.0 * (0.9 + 0.2))
-    shown, said = new_leaf(ct.OrnsteinUhlenbeck(0.8, noise=0.2), X, 4, 0.9)
-    kept = math.exp(-0.8 * 0.9)
-    np.testing.assert_allclose(shown.mean, kept * said.mean)
-    np.testing.assert_allclose(shown.sd**2, kept**2 * said.sd**2 + 1 - kept**2 + 0.2)
-    shown, said = new_leaf(ct.Multinomial(0.7, [Q]), CODES, 4, 0.9)
-    kept = math.exp(-0.7 * 0.9)
-    np.testing.assert_allclose(shown.probability, kept * said.probability + (1 - kept) * Q)
+def test_new_leaf_cell_formula():
+    cells, states = new_leaf(ct.Brownian(2.0, noise=0.2), X, 4, 0.9)
+    np.testing.assert_allclose(cells.mean, states.mean)
+    np.testing.assert_allclose(cells.sd**2, states.sd**2 + 2.0 * (0.9 + 0.2))
+    cells, states = new_leaf(ct.OrnsteinUhlenbeck(0.8, noise=0.2), X, 4, 0.9)
+    retention = math.exp(-0.8 * 0.9)
+    np.testing.assert_allclose(cells.mean, retention * states.mean)
+    np.testing.assert_allclose(cells.sd**2, retention**2 * states.sd**2 + 1 - retention**2 + 0.2)
+    cells, states = new_leaf(ct.Multinomial(0.7, [Q]), CODES, 4, 0.9)
+    retention = math.exp(-0.7 * 0.9)
+    np.testing.assert_allclose(cells.probability, retention * states.probability + (1 - retention) * Q)
 
 
 @formula("9.6", "9.7")
-def test_predictive_density_and_missing_cells():
+def test_predictive_density_and_missing_cell_formulas():
     """By integrals along the branches; the library takes a few points of each."""
     process, row = ct.Brownian(noise=0.2), np.array([[0.2, np.nan]])
     beliefs, survival = ct.Beliefs(TREE, X, process), Survival(TREE)
@@ -346,12 +346,12 @@ def test_predictive_density_and_missing_cells():
         x, w = np.polynomial.legendre.leggauss(40)
         for edge, end in ((low, min(high, low + 2)), (min(high, low + 2), high)):
             h = edge + (end - edge) * (1 + x) / 2
-            said = Predictions.stack(list(beliefs.new_leaves(np.full(40, node), h)))
+            states = Predictions.stack(list(beliefs.new_leaves(np.full(40, node), h)))
             mass = w * (end - edge) / 2 * np.exp(survival.log_survival(h))
-            mass = mass * np.exp(log_normal(row[0, 0], said.mean[:, 0], said.sd[:, 0] ** 2))
+            mass = mass * np.exp(log_normal(row[0, 0], states.mean[:, 0], states.sd[:, 0] ** 2))
             density += mass.sum()
-            first += mass @ said.mean[:, 1]
-            second += mass @ (said.sd[:, 1] ** 2 + said.mean[:, 1] ** 2)
+            first += mass @ states.mean[:, 1]
+            second += mass @ (states.sd[:, 1] ** 2 + states.mean[:, 1] ** 2)
     predictor = Predictor.from_trees([TREE], np.ones(1), X, process)
     assert math.exp(predictor.log_density(row)[0]) == pytest.approx(density, rel=0.01)
     cells = predictor.cells(row)
@@ -361,7 +361,7 @@ def test_predictive_density_and_missing_cells():
 
 
 @formula("9.9")
-def test_quantiles_of_missing_cells():
+def test_missing_cell_quantile_formula():
     """The distribution function at the quantiles, by components at the library's own points; scores in test_mixtures."""
     row = np.array([[0.2, np.nan]])
     predictor = Predictor.from_trees([TREE], np.ones(1), X, ct.Brownian(noise=0.2))
@@ -369,7 +369,7 @@ def test_quantiles_of_missing_cells():
     _, (posterior,) = groups.map_blocks(row, 1, lambda posterior: posterior)
     points = groups.predict_at(np.arange(len(groups.points.nodes)))
     shares = np.concatenate(
-        [own[: b - a] for own, a, b in zip(posterior.shares, groups.starts, groups.stops, strict=True)]
+        [share[: b - a] for share, a, b in zip(posterior.shares, groups.starts, groups.stops, strict=True)]
     )
     quantiles = predictor.cells(row, True).quantiles
     for level, x in zip(LEVELS, quantiles.values[quantiles.at[0, 1]], strict=True):
@@ -377,7 +377,7 @@ def test_quantiles_of_missing_cells():
 
 
 @formula("9.8")
-def test_normal_scores():
+def test_normal_score_bandwidth_formula():
     x = np.sort(np.random.default_rng(0).exponential(size=60))
     marginal = Marginal.fit(x)
     mu, sigma, distances = x.mean(), x.std(), np.sort(np.abs(x[:, None] - x), axis=1)
@@ -396,20 +396,20 @@ def test_normal_scores():
     shares = np.linspace(0.02, 0.98, 97)
     best, k, factor = max((left_out(k, factor, a), k, factor) for k, factor in WIDTHS for a in shares)
     inner = marginal.knots[(marginal.knots > x[0]) & (marginal.knots < x[-1])]
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         lambda a: np.abs(marginal.apply(inner) - score(inner, k, factor, a)).max(), bounds=(0.02, 0.98)
     )
-    assert found.fun < 1e-3
-    assert left_out(k, factor, found.x) > best - 0.3  # of a sum over 60 cells: the search for a stops early
+    assert optimum.fun < 1e-3
+    assert left_out(k, factor, optimum.x) > best - 0.3  # of a sum over 60 cells: the search for a stops early
 
 
 @formula("10.1", "10.2")
-def test_ratios_of_merges():
+def test_merge_ratio_formula():
     rows = np.random.default_rng(1).normal(size=(6, 2)) * [1.0, 3.0]
     variance = np.array([0.7, 2.0])
     result = ct.greedy(rows, ct.Brownian(variance, noise=0.3))
     leaves = [(row, 0.3) for row in rows]
-    messages, log_z = climb(result.tree, leaves, lambda *given: brownian_merge(*given, variance))
+    messages, log_z = climb(result.tree, leaves, lambda *arguments: brownian_merge(*arguments, variance))
     spread = np.mean(rows.var(axis=0) / variance)
     root = [np.sum(log_normal(y, rows.mean(axis=0), (v + spread) * variance)) for y, v in messages]
     expected = [log_z[k] + root[6 + k] - root[i] - root[j] for k, (i, j) in enumerate(result.tree.children)]
@@ -421,7 +421,7 @@ def test_ratios_of_merges():
 
 
 @formula("11.1")
-def test_best_variance():
+def test_best_variance_formula():
     squares = np.zeros(2)
 
     def merge(left, right, climb_left, climb_right):
@@ -430,28 +430,28 @@ def test_best_variance():
 
     climb(TREE, [(x, 0.2) for x in X], merge)
     expected = (X.var(axis=0) / 1.1 + squares / 2) / (0.1 + 3 / 2)
-    found = ct.Brownian([1.0, 1.0], noise=0.2).fit(WeightedTrees([TREE], np.ones(1), X), True)
-    np.testing.assert_allclose(found.variance, expected)
+    result = ct.Brownian([1.0, 1.0], noise=0.2).fit(WeightedTrees([TREE], np.ones(1), X), True)
+    np.testing.assert_allclose(result.variance, expected)
 
 
 @formula("11.2", "11.3")
-def test_step_of_mutation():
+def test_mutation_step_formula():
     process = ct.Multinomial([0.7], [Q])
-    found = expect_redraws(process, WeightedTrees([TREE], np.ones(1), CODES))
-    lengths, r = found.lengths, found.redraws[0]
+    actual = expect_redraws(process, WeightedTrees([TREE], np.ones(1), CODES))
+    lengths, r = actual.lengths, actual.redraws[0]
 
     def objective(rate):
-        drawn = np.sum(r * np.log(-np.expm1(-rate * lengths)) - (1 - r) * rate * lengths)
-        return drawn + 0.1 * math.log(rate) - rate / 1.1
+        log_posterior = np.sum(r * np.log(-np.expm1(-rate * lengths)) - (1 - r) * rate * lengths)
+        return log_posterior + 0.1 * math.log(rate) - rate / 1.1
 
     best = minimize_scalar(lambda x: -objective(math.exp(x)), bounds=(-6, 6), method="bounded", options={"xatol": 1e-9})
-    assert _best_rates(process, found)[0] == pytest.approx(math.exp(best.x), rel=1e-5)
-    expected = (found.draws + 1 / 3) / (found.draws.sum() + 1)
-    np.testing.assert_allclose(_best_equilibria(process, found)[0], expected)
+    assert _best_rates(process, actual)[0] == pytest.approx(math.exp(best.x), rel=1e-5)
+    expected = (actual.draws + 1 / 3) / (actual.draws.sum() + 1)
+    np.testing.assert_allclose(_best_equilibria(process, actual)[0], expected)
 
 
 @formula("12.1", "12.2", "12.3")
-def test_scores():
+def test_tree_score_formulas():
     tree = ct.simulate_tree(12, random_state=3)
     classes = np.random.default_rng(0).integers(0, 3, 12)
     below = [{leaf} for leaf in range(12)]
@@ -478,8 +478,8 @@ def test_scores():
 
 
 @formula("13.1")
-def test_density_of_regraft_places():
-    """A leaf that hangs in two places: the densities are in proportion to those of the whole trees."""
+def test_regraft_density_formula():
+    """A leaf attached at two places: the densities are proportional to those of the whole trees."""
     low = ct.Tree(
         [[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.3, 0.5, 1.2]
     )  # leaf 0 on the branch of leaf 1, at 0.3
@@ -492,7 +492,7 @@ def test_density_of_regraft_places():
 
 
 @formula("13.2")
-def test_acceptance_probability_of_independent_proposals():
+def test_independent_proposal_acceptance_formula():
     """Four places in clades of two sizes, as seen from a subtree m generations below the clade that is chosen."""
     f, g, m, q = np.array([0.5, 0.2, 0.2, 0.1]), np.array([0.1, 0.4, 0.3, 0.2]), np.array([1, 2, 2, 3]), 0.6
     accepted = np.minimum(1, f[None, :] * g[:, None] / (f[:, None] * g[None, :]) * q ** (m[None, :] - m[:, None]))
@@ -502,7 +502,7 @@ def test_acceptance_probability_of_independent_proposals():
 
 
 @formula("13.13")
-def test_what_is_drawn_from_other_branches_is_accepted_so_that_nothing_changes():
+def test_other_branch_proposals_satisfy_detailed_balance():
     """Six places on three branches."""
     branch = np.array([0, 0, 1, 1, 1, 2])
     f, g = np.array([0.3, 0.3, 0.1, 0.1, 0.1, 0.1]), np.array([0.1, 0.3, 0.2, 0.1, 0.1, 0.2])
@@ -515,16 +515,16 @@ def test_what_is_drawn_from_other_branches_is_accepted_so_that_nothing_changes()
 
 
 @formula("13.3")
-def test_scaling_stretches_space():
-    """The map from heights and factor to new heights and the factor that leads back, by its derivative."""
+def test_scaling_jacobian_formula():
+    """The Jacobian of the map from heights and factor to new heights and the reverse factor, by differences."""
     heights, r, step = np.array([0.3, 0.5, 1.2]), 1.7, 1e-6
 
-    def there_and_back(point):
+    def round_trip(point):
         return np.append(point[:-1] * point[-1], 1 / point[-1])
 
     point = np.append(heights, r)
-    derivative = [(there_and_back(point + step * e) - there_and_back(point - step * e)) / (2 * step) for e in np.eye(4)]
-    density = 1 / point[-1], 1 / there_and_back(point)[-1]  # of a factor that is uniform in its logarithm
+    derivative = [(round_trip(point + step * e) - round_trip(point - step * e)) / (2 * step) for e in np.eye(4)]
+    density = 1 / point[-1], 1 / round_trip(point)[-1]  # of a factor that is uniform in its logarithm
     factor = abs(np.linalg.det(derivative)) * density[1] / density[0]
     assert factor == pytest.approx(r**3, rel=1e-6)
 
@@ -534,44 +534,44 @@ def _log_gamma_density(x, shape, rate):
 
 
 @formula("13.4")
-def test_precision_given_contrasts():
+def test_precision_posterior_formula():
     """Prior times normal densities of the contrasts is in proportion to the Gamma density, at any precision."""
     gaps, spans, s = np.array([0.3, -1.2, 0.7]), np.array([0.5, 2.0, 1.1]), 1.7
     precision = np.array([0.1, 0.5, 1.3, 4.0])
     prior = 0.1 * np.log(precision * s) - precision * s / 1.1  # of the precision in the column's own units, section 11
     known = sum(stats.norm.logpdf(u, scale=np.sqrt(v / precision)) for u, v in zip(gaps, spans, strict=True))
-    drawn = _log_gamma_density(precision, 1.1 + 3 / 2, s / 1.1 + 0.5 * np.sum(gaps**2 / spans))
-    np.testing.assert_allclose(np.diff(prior + known), np.diff(drawn))
+    log_posterior = _log_gamma_density(precision, 1.1 + 3 / 2, s / 1.1 + 0.5 * np.sum(gaps**2 / spans))
+    np.testing.assert_allclose(np.diff(prior + known), np.diff(log_posterior))
 
 
 @formula("13.5")
-def test_mean_given_the_root():
+def test_mean_posterior_formula():
     r, v, variance, middle, s = 0.4, 0.7, 1.3, -0.2, 2.1
     mean = np.array([-1.0, 0.0, 0.3, 2.0])
     both = stats.norm.logpdf(r, mean, np.sqrt(variance * v)) + stats.norm.logpdf(mean, middle, 10 * np.sqrt(s))
     w = 1 / (variance * v) + 1 / (100 * s)
-    drawn = stats.norm.logpdf(mean, (r / (variance * v) + middle / (100 * s)) / w, np.sqrt(1 / w))
-    np.testing.assert_allclose(np.diff(both), np.diff(drawn))
+    log_posterior = stats.norm.logpdf(mean, (r / (variance * v) + middle / (100 * s)) / w, np.sqrt(1 / w))
+    np.testing.assert_allclose(np.diff(both), np.diff(log_posterior))
 
 
 @formula("13.6")
-def test_rate_and_equilibrium_given_mutations():
+def test_rate_and_equilibrium_posterior_formulas():
     """A Poisson number of draws on each branch, of which the last one is a state at equilibrium."""
     lengths, counts, draws = np.array([0.3, 1.2, 0.7]), np.array([0, 2, 1]), np.array([2, 1, 0])
     rate = np.array([0.2, 1.0, 3.0])
     both = 0.1 * np.log(rate) - rate / 1.1
     both = both + sum(stats.poisson.logpmf(k, rate * length) for k, length in zip(counts, lengths, strict=True))
-    drawn = _log_gamma_density(rate, 1.1 + counts.sum(), 1 / 1.1 + lengths.sum())
-    np.testing.assert_allclose(np.diff(both), np.diff(drawn))
+    log_posterior = _log_gamma_density(rate, 1.1 + counts.sum(), 1 / 1.1 + lengths.sum())
+    np.testing.assert_allclose(np.diff(both), np.diff(log_posterior))
     shares = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
     both = np.mean(np.log(shares), axis=1) + np.log(shares) @ draws  # the prior of section 11, and the draws
-    drawn = [stats.dirichlet.logpdf(q, 1 + 1 / 3 + draws) for q in shares]
-    np.testing.assert_allclose(np.diff(both), np.diff(drawn))
+    log_posterior = [stats.dirichlet.logpdf(q, 1 + 1 / 3 + draws) for q in shares]
+    np.testing.assert_allclose(np.diff(both), np.diff(log_posterior))
 
 
 @formula("13.7")
-def test_setting_the_clock():
-    """Densities of tree and parameters where c leads, and by how much it stretches space, by its derivative."""
+def test_clock_move_jacobian_formula():
+    """Densities of tree and parameters after scaling by c, and the Jacobian of the scaling, by differences."""
     tree, process, log_c, step = (
         ct.simulate_tree(5, random_state=0),
         ct.Multinomial([0.5, 2.0], [[0.5, 0.5]] * 2),
@@ -580,10 +580,10 @@ def test_setting_the_clock():
     )
     start = np.concatenate([tree.merge_heights, process.rate])
 
-    def moved(point):
+    def move_tree(point):
         return np.concatenate([point[:4] * np.exp(log_c), point[4:] / np.exp(log_c)])
 
-    derivative = [(moved(start + step * e) - moved(start - step * e)) / (2 * step) for e in np.eye(6)]
+    derivative = [(move_tree(start + step * e) - move_tree(start - step * e)) / (2 * step) for e in np.eye(6)]
     c, n, m = np.exp(log_c), 5, -2
     volume = np.log(abs(np.linalg.det(derivative)))
     assert volume == pytest.approx((n - 1 + m) * log_c, rel=1e-6)
@@ -595,22 +595,22 @@ def test_setting_the_clock():
 
 
 @formula("5.5")
-def test_a_noisy_leaf():
+def test_noisy_leaf_formula():
     """Both leaves of a cherry, by a sum over their states and over whether each cell is a draw of the noise."""
     rate, noise, h = 0.7, 0.3, 0.4
     tree = ct.Tree([[0, 1]], [0.0, 0.0, h])
-    kept = np.exp(-2 * rate * h)
-    joint = Q[:, None] * (kept * np.eye(3) + (1 - kept) * Q[None])  # of the two leaves' states
-    shown = (1 - noise) * np.eye(3) + noise * Q[None]  # state, what is seen
+    retention = np.exp(-2 * rate * h)
+    joint = Q[:, None] * (retention * np.eye(3) + (1 - retention) * Q[None])  # of the two leaves' states
+    observation_probability = (1 - noise) * np.eye(3) + noise * Q[None]  # state, what is seen
     for a in range(3):
         for b in range(3):
-            expected = np.log(shown[:, a] @ joint @ shown[:, b])
+            expected = np.log(observation_probability[:, a] @ joint @ observation_probability[:, b])
             process = ct.Multinomial(rate, [Q], noise)
             assert process.log_likelihood(tree, [[a], [b]]) == pytest.approx(expected)
 
 
 @formula("5.6")
-def test_a_leaf_with_one_of_several_states():
+def test_state_set_leaf_formula():
     """The message of a leaf, and the probability of a set at a cherry as the sum of those of its states."""
     tree = ct.Tree([[0, 1]], [0.0, 0.0, 0.4])
     for noise in (0.0, 0.3):
@@ -622,23 +622,23 @@ def test_a_leaf_with_one_of_several_states():
                 message = process.columns(np.array([[code]]))[0].message[0]
                 assert message == pytest.approx(np.where(inside, (1 - noise) / share, 0.0) + noise)
                 assert process.leaf_log_likelihoods(np.array([[code]]))[0] == pytest.approx(np.log(share))
-                each = [process.log_likelihood(tree, [[1], [own]]) for own in (a, b)]
+                each = [process.log_likelihood(tree, [[1], [value]]) for value in (a, b)]
                 assert process.log_likelihood(tree, [[1], [code]]) == pytest.approx(np.logaddexp(*each))
 
 
 @formula("5.7")
-def test_a_column_that_was_recorded():
+def test_ascertained_column_formula():
     """The probability of a column of a cherry, given that its cells differ, or that one is not in the first state."""
     tree = ct.Tree([[0, 1]], [0.0, 0.0, 0.4])
-    kept = np.exp(-2 * 0.7 * 0.4)
-    joint = Q[:, None] * (kept * np.eye(3) + (1 - kept) * Q[None])
+    retention = np.exp(-2 * 0.7 * 0.4)
+    joint = Q[:, None] * (retention * np.eye(3) + (1 - retention) * Q[None])
     for ascertainment, unrecorded in (("variable", np.trace(joint)), ("present", joint[0, 0])):
         process = ct.Multinomial(0.7, [Q], ascertainment=ascertainment)
         assert process.log_likelihood(tree, [[2], [1]]) == pytest.approx(np.log(joint[2, 1] / (1 - unrecorded)))
 
 
 @formula("13.11")
-def test_columns_that_were_not_recorded():
+def test_unrecorded_columns_formula():
     """The sum over their numbers; and the draws, whose mean and variance are held to six standard errors."""
     process = ct.Multinomial(0.7, [Q] * 4, ascertainment="variable")
     unseen = process.unseen_columns(np.tile([[0.0], [1.0]], 4))
@@ -649,14 +649,14 @@ def test_columns_that_were_not_recorded():
     logs = special.gammaln(4 + numbers.sum(axis=0)) - special.gammaln(4) - special.gammaln(1 + numbers).sum(axis=0)
     assert np.exp(logs + np.log(P) @ numbers).sum() == pytest.approx(V**-4, rel=1e-6)
     rng = np.random.default_rng(0)
-    drawn = np.array([unseen.draw_counts(children, heights, rng) for _ in range(20_000)])
+    draws = np.array([unseen.draw_counts(children, heights, rng) for _ in range(20_000)])
     mean, variance = 4 * P / V, 4 * P / V * (1 + P / V)  # negative binomial
-    assert np.all(np.abs(drawn.mean(axis=0) - mean) < 6 * np.sqrt(variance / 20_000))
-    assert drawn.var(axis=0) == pytest.approx(variance, rel=0.1)
+    assert np.all(np.abs(draws.mean(axis=0) - mean) < 6 * np.sqrt(variance / 20_000))
+    assert draws.var(axis=0) == pytest.approx(variance, rel=0.1)
 
 
 @formula("13.12")
-def test_exchanges_with_a_heated_chain():
+def test_heated_chain_exchange_formula():
     """Detailed balance of the exchange, and its frequency among 2,000 attempts; false alarms in less than one in a million."""
     powers = np.append(1.0, heated_powers(5, 2))
     assert powers == pytest.approx(1 / (1 + 2 * np.arange(3) / np.sqrt(4)))
@@ -669,107 +669,109 @@ def test_exchanges_with_a_heated_chain():
     log_likelihood = {name: process.log_likelihood(tree, X) for name, tree in trees.items()}
     b, c = powers[:2]
     accepted = {}
-    for own, other in (("T", "S"), ("S", "T")):
-        probability = min(1.0, np.exp((log_likelihood[other] - log_likelihood[own]) * (b - c)))
-        accepted[own, other] = probability
+    for value, other in (("T", "S"), ("S", "T")):
+        probability = min(1.0, np.exp((log_likelihood[other] - log_likelihood[value]) * (b - c)))
+        accepted[value, other] = probability
         count = 0
         for _ in range(2000):
-            chain.start_at(trees[own], rngs[0])
+            chain.start_at(trees[value], rngs[0])
             hotter.start_at(trees[other], rngs[1])
             chain._propose_exchange(chain, hotter)
             count += chain.tree() == trees[other]
         assert abs(count / 2000 - probability) <= 5 * np.sqrt(probability * (1 - probability) / 2000)
     assert 0.02 < min(accepted.values()) < 0.98
-    target = {own: np.exp(b * log_likelihood[own[0]] + c * log_likelihood[own[1]]) for own in accepted}
+    target = {value: np.exp(b * log_likelihood[value[0]] + c * log_likelihood[value[1]]) for value in accepted}
     first, second = accepted
     assert target[first] * accepted[first] == pytest.approx(target[second] * accepted[second])
 
 
 @formula("11.4")
-def test_a_step_of_noise():
+def test_noise_step_formula():
     process = ct.Multinomial(1.3, [Q], 0.3)
-    found = expect_redraws(process, WeightedTrees([TREE], np.ones(1), CODES))
+    actual = expect_redraws(process, WeightedTrees([TREE], np.ones(1), CODES))
     # the noise's draws by brute force: every combination of leaves' states and of who shows whose
     expected = noise_draws_by_enumeration(process, TREE, CODES[:, 0].astype(int))
-    assert found.noise_draws[0] == pytest.approx(expected)
-    assert _best_noise(process, found, CODES) == pytest.approx(expected / (len(CODES) + 4))
+    assert actual.noise_draws[0] == pytest.approx(expected)
+    assert _best_noise(process, actual, CODES) == pytest.approx(expected / (len(CODES) + 4))
 
 
 def noise_draws_by_enumeration(process, tree, codes):
     """Return the expected number of cells that are draws of the noise: leaves that show their own state have less."""
     q, noise, n = process.equilibrium[0], float(process.noise), len(codes)
     exact = ct.Multinomial(process.rate, process.equilibrium)
-    total = drawn = 0.0
+    total = draws = 0.0
     for states in np.ndindex(*[len(q)] * n):
         weight = np.exp(exact.log_likelihood(tree, np.array(states, dtype=float)[:, None]))
         by_noise = noise * q[codes]
-        shown = by_noise + (1 - noise) * (np.array(states) == codes)
-        total += weight * np.prod(shown)
-        drawn += weight * np.prod(shown) * np.sum(by_noise / shown)
-    return drawn / total
+        observation_probability = by_noise + (1 - noise) * (np.array(states) == codes)
+        total += weight * np.prod(observation_probability)
+        draws += weight * np.prod(observation_probability) * np.sum(by_noise / observation_probability)
+    return draws / total
 
 
 @formula("13.8")
-def test_draws_of_noise_given_its_events():
+def test_noise_posterior_formula():
     """The mean of the drawn noise is that of the Beta distribution, within six standard errors: one false alarm in 10^8 runs."""
-    shown, observed = np.zeros((1, 40), dtype=bool), np.ones((1, 40), dtype=bool)
-    shown[0, :7] = True
+    observation_probability, observed = np.zeros((1, 40), dtype=bool), np.ones((1, 40), dtype=bool)
+    observation_probability[0, :7] = True
     rng = np.random.default_rng(0)
-    drawn = [float(_draw_noise(np.array(0.2), shown, observed, rng)) for _ in range(4000)]
+    draws = [float(_draw_noise(np.array(0.2), observation_probability, observed, rng)) for _ in range(4000)]
     beta = stats.beta(1 + 7, 5 + 33)
-    assert np.mean(drawn) == pytest.approx(beta.mean(), abs=6 * beta.std() / np.sqrt(4000))
-    assert stats.kstest(drawn, beta.cdf).pvalue > 1e-6
+    assert np.mean(draws) == pytest.approx(beta.mean(), abs=6 * beta.std() / np.sqrt(4000))
+    assert stats.kstest(draws, beta.cdf).pvalue > 1e-6
 
 
 @formula("13.9")
-def test_covariance_given_contrasts_of_states():
+def test_covariance_posterior_formula():
     """Prior times normal densities of the contrasts is in proportion to the inverse Wishart density, for any matrix."""
     rng = np.random.default_rng(0)
     n, width, strength, scales = 4, 2, 3.5, np.array([0.5, 2.0])
     gaps, spans = rng.standard_normal((n, width)), np.array([0.5, 2.0, 1.1, 0.3])
     freedom, scale = strength + width + 1, strength * np.diag(scales)
     assert stats.invwishart(freedom, scale).mean() == pytest.approx(np.diag(scales))
-    drawn = stats.invwishart(freedom + n, scale + sum(np.outer(u, u) / v for u, v in zip(gaps, spans, strict=True)))
+    draws = stats.invwishart(freedom + n, scale + sum(np.outer(u, u) / v for u, v in zip(gaps, spans, strict=True)))
     offsets = []
     for _ in range(4):
-        covariance = drawn.rvs(random_state=rng)
+        covariance = draws.rvs(random_state=rng)
         both = stats.invwishart.logpdf(covariance, freedom, scale)
         both += sum(stats.multivariate_normal.logpdf(u, cov=v * covariance) for u, v in zip(gaps, spans, strict=True))
-        offsets.append(both - drawn.logpdf(covariance))
+        offsets.append(both - draws.logpdf(covariance))
     assert np.ptp(offsets) < 1e-9
     prior = CovariancePrior(scales)
     prior.strength = strength
-    found = prior.draw_covariance(gaps / np.sqrt(spans)[:, None], np.random.default_rng(1))
-    again = draw_inverse_wishart(drawn.df, drawn.scale, np.random.default_rng(1))
-    np.testing.assert_allclose(found, again)
+    actual = prior.draw_covariance(gaps / np.sqrt(spans)[:, None], np.random.default_rng(1))
+    again = draw_inverse_wishart(draws.df, draws.scale, np.random.default_rng(1))
+    np.testing.assert_allclose(actual, again)
     # a scale, given the matrix: exponential prior times the inverse Wishart density
     s = np.array([0.1, 0.7, 3.0])
-    with_scale = [stats.invwishart.logpdf(covariance, freedom, strength * np.diag([own, 2.0])) - own / 0.9 for own in s]
+    with_scale = [
+        stats.invwishart.logpdf(covariance, freedom, strength * np.diag([value, 2.0])) - value / 0.9 for value in s
+    ]
     rate = 1 / 0.9 + strength * np.linalg.inv(covariance)[0, 0] / 2
     np.testing.assert_allclose(np.diff(with_scale), np.diff(_log_gamma_density(s, 1 + freedom / 2, rate)))
 
 
 @formula("13.10")
-def test_missing_cells_of_a_row_given_all_others():
+def test_missing_cells_given_other_rows_formula():
     """On a cherry, by the Gaussian distribution of all cells; and by the kernel, without its normal numbers."""
     rng = np.random.default_rng(0)
-    variance, noise = (own @ own.T + 0.1 * np.eye(3) for own in rng.standard_normal((2, 3, 3)))
+    variance, noise = (value @ value.T + 0.1 * np.eye(3) for value in rng.standard_normal((2, 3, 3)))
     rate, height, mean, table = 0.7, 0.4, np.array([0.3, -1.0, 2.0]), rng.standard_normal((2, 3))
     known, missing = [1], [0, 2]  # cells of the first row
-    kept = np.exp(-2 * rate * height)
-    whole = np.kron([[1, kept], [kept, 1]], variance) + np.kron(np.eye(2), noise)
-    given = [1, 3, 4, 5]
-    gain = np.linalg.solve(whole[np.ix_(given, given)], whole[np.ix_(given, missing)]).T
-    expected = gain @ (table - mean).ravel()[given]
-    covariance = whole[np.ix_(missing, missing)] - gain @ whole[np.ix_(given, missing)]
+    retention = np.exp(-2 * rate * height)
+    whole = np.kron([[1, retention], [retention, 1]], variance) + np.kron(np.eye(2), noise)
+    parameters = [1, 3, 4, 5]
+    gain = np.linalg.solve(whole[np.ix_(parameters, parameters)], whole[np.ix_(parameters, missing)]).T
+    expected = gain @ (table - mean).ravel()[parameters]
+    covariance = whole[np.ix_(missing, missing)] - gain @ whole[np.ix_(parameters, missing)]
 
     process = ct.OrnsteinUhlenbeck(rate, mean, variance, noise)
     V, e = process.basis, process.white_noise
-    m, w = kept / (1 + e) * (V.T @ (table[1] - mean)), 1 - kept**2 / (1 + e)
+    m, w = retention / (1 + e) * (V.T @ (table[1] - mean)), 1 - retention**2 / (1 + e)
     C = np.diag(1 / (w + e))
     A = V[missing] @ C @ V[missing].T
-    found = np.linalg.solve(A, V[missing] @ C @ (m - V[known].T @ (table[0] - mean)[known]))
-    np.testing.assert_allclose(found, expected)
+    actual = np.linalg.solve(A, V[missing] @ C @ (m - V[known].T @ (table[0] - mean)[known]))
+    np.testing.assert_allclose(actual, expected)
     np.testing.assert_allclose(np.linalg.inv(A), covariance)
 
     X, basis, tree = table - mean, np.ascontiguousarray(V), ct.Tree([[0, 1]], [0.0, 0.0, height])
@@ -784,7 +786,7 @@ def test_missing_cells_of_a_row_given_all_others():
 
 
 @formula("14.1", "14.2")
-def test_evidence_in_steps_from_power_to_power():
+def test_stepping_stone_evidence_formula():
     """Two rows, whose tree has one height: the integrals of all powers by quadrature, and the sum as it is coded."""
     process = ct.Brownian(0.8, 0.1)
 
@@ -798,16 +800,16 @@ def test_evidence_in_steps_from_power_to_power():
             lambda h, b=low, c=high, z=z: math.exp(-h) * likelihood(h) ** b / z * likelihood(h) ** (c - b), 0, np.inf
         )
         assert mean[0] == pytest.approx(z_next / z)
-    found = ct.evidence(X[:2], process, 2, n_chains=3, n_samples=5, powers=powers, random_state=0)
+    sample = ct.evidence(X[:2], process, 2, n_chains=3, n_samples=5, powers=powers, random_state=0)
     trees = draw_from_prior(X[:2], process, 1, 5)
     weights = np.array([likelihood(h) for h in trees.heights[:, 0]]) ** 0.3
     steps = Steps.empty(1, 1)
     steps.add(0, 0, trees, 0.3)
     assert steps.log_ratios[0, 0] == pytest.approx(math.log(weights.mean()))
-    np.testing.assert_allclose(found.run_log_evidences, found.log_ratios.sum(axis=1))
+    np.testing.assert_allclose(sample.run_log_evidences, sample.log_ratios.sum(axis=1))
 
 
-def test_every_formula_is_worked_out_and_numbered_in_order():
+def test_formulas_are_numbered_in_order():
     assert len(NUMBERS) == len(set(NUMBERS))
     assert sorted(NUMBERS, key=lambda number: [int(part) for part in number.split(".")]) == NUMBERS
     assert sorted(covered) == sorted(NUMBERS)
@@ -816,7 +818,7 @@ def test_every_formula_is_worked_out_and_numbered_in_order():
         assert re.findall(r"^## (\d+) ", before, re.MULTILINE)[-1] == number.split(".")[0]
 
 
-def test_formulas_that_the_code_cites_are_on_the_page():
+def test_cited_formulas_are_documented():
     cited = {
         number
         for module in (ROOT / "src").rglob("*.py")

@@ -1,4 +1,4 @@
-"""Estimates of the time and memory of a fit, before it begins."""
+"""Estimates of the time and memory of a fit."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from named import refused
 
 
 @pytest.mark.parametrize("kind", ["real", "holes", "categorical"])
-def test_estimates_grow_with_the_table(kind):
+def test_estimates_grow_with_table(kind):
     rng = np.random.default_rng(0)
 
     def of(n, d):
@@ -29,7 +29,7 @@ def test_estimates_grow_with_the_table(kind):
     assert not small.is_large
 
 
-def test_estimate_messages():
+def test_estimates_are_described_in_words():
     assert "30 seconds" in Estimate(30, 1e8).describe()
     assert "100 MB" in Estimate(30, 1e8).describe()
     assert "10 minutes" in Estimate(600, 3e9).remark()
@@ -40,7 +40,7 @@ def test_estimate_messages():
 
 
 @pytest.mark.parametrize("inference", ["mcmc", "smc"])
-def test_samples_take_time_and_memory(inference):
+def test_estimates_grow_with_sample_size(inference):
     table = read_columns(np.random.default_rng(0).normal(size=(50, 4)))
 
     def of(**settings):
@@ -54,7 +54,7 @@ def test_samples_take_time_and_memory(inference):
     assert of(**{number: 1000}, **{{"mcmc": "n_chains", "smc": "n_runs"}[inference]: 8}).seconds > 1.5 * few.seconds
 
 
-def test_proposals_and_time_limits():
+def test_estimates_depend_on_proposal_and_time_limit():
     table = read_columns(np.random.default_rng(0).normal(size=(300, 4)))
     seconds = [
         estimate_fit(table, ClusterSettings(inference="smc", proposal=proposal)).seconds
@@ -65,7 +65,7 @@ def test_proposals_and_time_limits():
     assert 77 <= limited.seconds < 80
 
 
-def test_a_dry_run_is_about_the_chosen_inference(tmp_path, monkeypatch, capsys):
+def test_dry_run_estimates_chosen_inference(tmp_path, monkeypatch, capsys):
     run = command_in(tmp_path, monkeypatch, capsys)
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i},{i % 3}\n" for i in range(8)))
     _, out, _ = run("fit", "t.csv", "--dry-run", "--inference", "mcmc", "--samples", "100000000")
@@ -91,7 +91,7 @@ def test_samples_beyond_memory_are_rejected():
             ct.simulate_tree(number)
 
 
-def test_large_fits_are_announced(tmp_path, monkeypatch, capsys):
+def test_large_fits_are_noted(tmp_path, monkeypatch, capsys):
     run = command_in(tmp_path, monkeypatch, capsys)
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i},{i % 3}\n" for i in range(8)))
     _, out, _ = run("fit", "t.csv", "--dry-run")

@@ -1,4 +1,4 @@
-"""Parameters of the estimators, by column, and the clock that processes go by."""
+"""Parameters that the estimators use and report, by column and in its units."""
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ TREE = ct.simulate_tree(12, 0)
     ids=["brownian", "full", "stationary", "multinomial", "mixed"],
 )
 @pytest.mark.parametrize("factor", [0.2, 7.0])
-def test_a_slower_process_on_a_higher_tree_says_the_same(process, factor):
+def test_rescale_clock_keeps_likelihood(process, factor):
     table = process.simulate(TREE, 4, n_columns=3)
     higher = ct.Tree(TREE.children, factor * TREE.heights)
     expected = process.log_likelihood(TREE, table)
@@ -52,7 +52,7 @@ def fitted(frame):
 
 
 @pytest.mark.usefixtures("short_chains")
-def test_given_noise_is_held(frame):
+def test_noise_parameter_is_held_fixed(frame):
     """As a share of each column's variance."""
     for real_process in ("brownian", "ornstein-uhlenbeck"):
         model = ct.CoalescentClustering(noise=0.05, real_process=real_process).fit(frame)
@@ -62,13 +62,13 @@ def test_given_noise_is_held(frame):
             ]
             assert shares == pytest.approx([0.05, 0.05])
         ratio = [
-            own.process.parts[0][0].noise for own in model._model.predictor.ensemble.draws
+            draw.process.parts[0][0].noise for draw in model._model.predictor.ensemble.draws
         ]  # in units of the diffusion, whatever its variance
         assert np.ptp(ratio) == 0
-        assert {float(own.process.parts[1][0].noise[0]) for own in model._model.predictor.ensemble.draws} == {0.2}
+        assert {float(draw.process.parts[1][0].noise[0]) for draw in model._model.predictor.ensemble.draws} == {0.2}
 
 
-def test_real_columns_count_by_their_range(frame):
+def test_real_columns_are_scaled_to_range(frame):
     """By default the variance of every column is the same share of its squared range; the mean precision is kept."""
     for real_process in ("brownian", "ornstein-uhlenbeck"):
         model = ct.CoalescentClustering(real_process=real_process).fit(frame)
@@ -79,7 +79,7 @@ def test_real_columns_count_by_their_range(frame):
     assert np.mean(real.var(ddof=0) / (2 * noise)) == pytest.approx(1)
 
 
-def test_a_stray_cell_makes_its_column_count_less():
+def test_extreme_cell_reduces_column_weight():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 4))
     before = scale_to_range(X, X.var(axis=0))
@@ -94,14 +94,14 @@ def test_a_stray_cell_makes_its_column_count_less():
     assert scale_to_range(constant, np.array([2.0, 1.0])).tolist() == [2.0, 1.0]
 
 
-def test_parameters_have_the_names_and_units_of_the_columns(fitted, frame):
-    found = fitted.parameters_
-    assert list(found) == ["length", "weight", "colour"]
+def test_parameters_have_column_names_and_units(fitted, frame):
+    actual = fitted.parameters_
+    assert list(actual) == ["length", "weight", "colour"]
     (real, columns), (mutation, _) = fitted.process_.parts
     assert columns == (0, 1)
     for d, name in enumerate(["length", "weight"]):
         scale, centre = frame[name].std(ddof=0), frame[name].mean()
-        assert found[name] == pytest.approx(
+        assert actual[name] == pytest.approx(
             {
                 "process": "ornstein-uhlenbeck",
                 "sd": scale * np.sqrt(real.variance[d]),
@@ -110,18 +110,18 @@ def test_parameters_have_the_names_and_units_of_the_columns(fitted, frame):
                 "rate": real.rate,
             }
         )
-    assert found["colour"]["process"] == "multinomial"
-    assert found["colour"]["rate"] == pytest.approx(mutation.rate[0])
-    assert found["colour"]["equilibrium"] == pytest.approx(
+    assert actual["colour"]["process"] == "multinomial"
+    assert actual["colour"]["rate"] == pytest.approx(mutation.rate[0])
+    assert actual["colour"]["equilibrium"] == pytest.approx(
         dict(zip(["blue", "green", "red"], mutation.equilibrium[0], strict=True))
     )
     # sd and noise together are the spread of the column, since the process is at equilibrium
     for name in ("length", "weight"):
-        total = np.hypot(found[name]["sd"], found[name]["noise_sd"])
+        total = np.hypot(actual[name]["sd"], actual[name]["noise_sd"])
         assert 0.5 < total / frame[name].std() < 2
 
 
-def test_units_of_a_column_are_those_of_its_parameters(fitted, frame):
+def test_parameters_follow_column_units(fitted, frame):
     other = ct.CoalescentClustering().fit(frame.assign(weight=1000 * frame["weight"] + 7)).parameters_
     for name, value in fitted.parameters_["weight"].items():
         factor, shift = {"sd": (1000, 0), "noise_sd": (1000, 0), "mean": (1000, 7)}.get(name, (1, 0))
@@ -132,7 +132,7 @@ def test_units_of_a_column_are_those_of_its_parameters(fitted, frame):
     assert other["colour"]["equilibrium"] == pytest.approx(shares, rel=1e-6)
 
 
-def test_sequential_monte_carlo_has_the_fixed_parameters(frame):
+def test_smc_uses_same_parameters_as_greedy(frame):
     numbers = frame[["length", "weight"]][::2]
     model = ct.CoalescentClustering(inference="smc", n_particles=30, random_state=0).fit(numbers)
     white = (numbers - numbers.mean()) / numbers.std(ddof=0)

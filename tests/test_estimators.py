@@ -1,3 +1,5 @@
+"""CoalescentClustering with a greedy tree: attributes, invariance, cuts and edge cases."""
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -62,7 +64,7 @@ def quick(frame):
     return ct.CoalescentClustering(**QUICK).fit(frame)
 
 
-def test_fitted_attributes(frame, model):
+def test_clustering_fitted_attributes(frame, model):
     n = len(frame)
     assert model.tree_.leaf_names == tuple(frame.index)
     assert model.labels_.shape == (n,)
@@ -80,7 +82,7 @@ def test_fitted_attributes(frame, model):
 
 
 def test_plain_fit_equals_greedy_on_encoded_table(frame):
-    """The documented process, spelled out by hand."""
+    """The documented process, written out by hand."""
     real = frame[["length", "weight", "legs"]].astype(float)
     real = (real - real.mean()) / real.std(ddof=0)
     codes = frame[["colour"]].apply(lambda column: pd.Categorical(column).codes).astype(float).replace(-1, np.nan)
@@ -97,7 +99,7 @@ def test_plain_fit_equals_greedy_on_encoded_table(frame):
     assert model.log_joint_ == pytest.approx(expected.log_joint)
 
 
-def test_pandas_polars_and_arrays_agree(frame, quick):
+def test_clustering_agrees_for_pandas_polars_and_arrays(frame, quick):
     numbers = frame[["length", "weight"]]
     from_pandas = ct.CoalescentClustering(**QUICK).fit(numbers)
     for other in (pl.from_pandas(numbers), numbers.to_numpy(), numbers.to_numpy().tolist()):
@@ -109,7 +111,7 @@ def test_pandas_polars_and_arrays_agree(frame, quick):
 
 
 @pytest.mark.parametrize("how", [[2, 3], ["colour", "wings"], [False, False, True, True, False]])
-def test_categorical_features_as_in_scikit_learn(frame, quick, how):
+def test_categorical_features_match_scikit_learn(frame, quick, how):
     model = ct.CoalescentClustering(categorical_features=how, **QUICK).fit(frame)
     np.testing.assert_array_equal(model.distances_, quick.distances_)
     numeric = ct.CoalescentClustering(categorical_features=["legs", *frame.columns[2:4]], **QUICK).fit(frame)
@@ -122,36 +124,36 @@ def base(model):
 
 
 class TestInvariance:
-    def test_rows(self, frame, base):
+    def test_tree_is_invariant_to_row_order(self, frame, base):
         shuffled = frame.sample(frac=1, random_state=1)
         assert clades(ct.CoalescentClustering().fit(shuffled).tree_) == base
 
-    def test_columns(self, frame, base):
+    def test_tree_is_invariant_to_column_order(self, frame, base):
         assert clades(ct.CoalescentClustering().fit(frame[frame.columns[::-1]]).tree_) == base
 
     @pytest.mark.parametrize(("scale", "shift"), [(-1e-3, 5.0), (1e200, 0.0), (1e-200, 0.0)])
-    def test_units(self, frame, base, scale, shift):
+    def test_tree_is_invariant_to_units(self, frame, base, scale, shift):
         other = frame.assign(weight=scale * frame["weight"] + shift)
         assert clades(ct.CoalescentClustering().fit(other).tree_) == base
 
-    def test_names_of_categories(self, frame, quick):
+    def test_tree_is_invariant_to_category_names(self, frame, quick):
         names = {"red": "zzz", "blue": "it's", "green": "0"}
         other = ct.CoalescentClustering(**QUICK).fit(frame.assign(colour=frame["colour"].map(names)))
         assert clades(other.tree_) == clades(quick.tree_)
 
-    def test_uninformative_columns(self, frame, quick):
+    def test_uninformative_columns_are_ignored(self, frame, quick):
         with pytest.warns(InputWarning, match="ignored"):
             other = ct.CoalescentClustering(**QUICK).fit(frame.assign(nothing=np.nan, one="x", same=7.0))
         assert clades(other.tree_) == clades(quick.tree_)
         assert any("'one'" in remark and "'same'" in remark for remark in other.remarks_)
         assert any("'nothing'" in remark for remark in other.remarks_)
 
-    def test_clusters_do_not_depend_on_units(self, frame, quick):
+    def test_clusters_are_invariant_to_units(self, frame, quick):
         other = ct.CoalescentClustering(**QUICK).fit_predict(frame.assign(length=1e6 * frame["length"] - 3))
         assert quick.labels_.tolist() == other.tolist()
 
 
-def test_ways_to_cut(frame):
+def test_fit_applies_cut_parameters(frame):
     three = ct.CoalescentClustering(n_clusters=3, **QUICK).fit(frame)
     assert three.n_clusters_ == 3
     height = three.distances_[-3]
@@ -179,13 +181,13 @@ def test_ways_to_cut(frame):
         ({"unseen_categories": "ignore"}, "unseen_categories ignore missing error"),
     ],
 )
-def test_wrong_parameters(frame, parameters, sentence):
+def test_invalid_parameters_are_rejected(frame, parameters, sentence):
     with refused(sentence):
         ct.CoalescentClustering(**parameters).fit(frame)
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_one_and_two_rows(n):
+def test_clustering_accepts_one_and_two_rows(n):
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})[:n]
     if n == 1:
         with pytest.warns(InputWarning, match="one row"):
@@ -196,7 +198,7 @@ def test_one_and_two_rows(n):
     assert model.tree_.n_leaves == n
 
 
-def test_identical_rows_are_together():
+def test_identical_rows_share_cluster():
     X = np.repeat([[0.0], [5.0]], 10, axis=0)
     with pytest.warns(InputWarning, match="18 merge.* identical .* noise"):
         model = ct.CoalescentClustering(n_clusters=2, noise=0.0).fit(X)
@@ -207,14 +209,14 @@ def test_identical_rows_are_together():
         assert noisy.labels_.tolist() == model.labels_.tolist()
 
 
-def test_uninformative_table():
+def test_uninformative_table_warns():
     with pytest.warns(InputWarning, match="No column has two different values"):
         model = ct.CoalescentClustering().fit(np.ones((4, 2)))
     assert model.labels_.tolist() == [0, 0, 0, 0]
     assert model.distances_.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_rows_without_any_cell():
+def test_empty_rows_are_accepted():
     X = np.random.default_rng(0).normal(size=(8, 2))
     X[3] = np.nan
     with pytest.warns(InputWarning, match="arbitrary"):
@@ -222,7 +224,7 @@ def test_rows_without_any_cell():
     assert np.isfinite(model.log_joint_)
 
 
-def test_missing_cells_in_every_spelling():
+def test_missing_value_markers_are_equivalent():
     expected = (
         ct.CoalescentClustering().fit(np.array([[1.0, 2.0], [np.nan, 2.5], [4.0, np.nan], [4.1, 9.0]])).distances_
     )
@@ -237,15 +239,15 @@ def test_missing_cells_in_every_spelling():
 
 
 @pytest.mark.parametrize(("load", "least"), [(load_iris, 0.75), (load_wine, 0.75)])
-def test_real_tables(load, least):
-    """Classical tables with a tenth of the cells missing: classes are found far above a third, which is chance."""
+def test_clustering_recovers_classes_of_published_tables(load, least):
+    """Classical tables with a tenth of the cells missing: purity is far above a third, the level of chance."""
     X, y = load(return_X_y=True)
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     model = ct.CoalescentClustering(n_clusters=3).fit(X)
     assert ct.metrics.dendrogram_purity(model.tree_, y) > least
 
 
-def test_clone_and_threads(frame):
+def test_clone_and_threads_give_equal_trees(frame):
     model = ct.CoalescentClustering(rule="min-duration", n_clusters=4, noise=0.2, real_process="brownian")
     twin = clone(model).set_params(n_jobs=2)
     assert model.fit(frame).tree_ == twin.fit(frame).tree_
@@ -270,7 +272,7 @@ def test_cut_equals_refit(frame, parameters, tmp_path):
     assert ct.load_model(tmp_path / "m").cut(**parameters).tolist() == expected
 
 
-def test_invalid_cuts(frame):
+def test_invalid_cuts_are_rejected(frame):
     model = ct.CoalescentClustering()
     with pytest.raises(NotFittedError):
         model.cut(n_clusters=2)
@@ -284,13 +286,13 @@ def test_invalid_cuts(frame):
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_cuts_of_one_row():
+def test_cut_of_one_row():
     model = ct.CoalescentClustering().fit([[1.0]])
     for parameters in ({}, {"n_clusters": 1}, {"height_threshold": 0.0}):
         assert model.cut(**parameters).tolist() == [0]
 
 
-def test_the_joint_density_is_that_of_the_tree(frame):
+def test_log_joint_matches_tree(frame):
     model = ct.CoalescentClustering().fit(frame)
     X = np.asarray(model._model.predictor.X)
     assert model.log_joint_ == pytest.approx(ct.log_joint(model.tree_, X, model.process_))

@@ -1,4 +1,4 @@
-"""The estimators and the command line with Markov chains, and with a greedy tree that is refined."""
+"""Estimators and the command line with Markov chains, and with a refined greedy tree."""
 
 import importlib.util
 import json
@@ -52,28 +52,28 @@ def standardized(table):
 # -- a sample of trees -------------------------------------------------------------------------------
 
 
-def test_the_sample_is_one_run_with_the_parameters_of_the_greedy_tree(fitted, greedy):
+def test_mcmc_fit_uses_parameters_of_greedy_tree(fitted, greedy):
     assert fitted.parameters_ == greedy.parameters_
     settings = {"n_samples": 300, "n_chains": 3, "leaf_names": NAMES, "random_state": 0}
-    own = ct.mcmc(greedy._model.predictor.X, greedy.process_, **settings)
+    own_sample = ct.mcmc(greedy._model.predictor.X, greedy.process_, **settings)
     assert type(fitted.sample_) is ct.MCMCResult
-    assert fitted.sample_.trees == own.trees
-    assert fitted.sample_.verdict == own.verdict
+    assert fitted.sample_.trees == own_sample.trees
+    assert fitted.sample_.verdict == own_sample.verdict
     assert not hasattr(fitted, "log_evidence_")
     assert not hasattr(fitted, "search_")
 
 
-def test_parameters_are_sampled_with_the_trees(table, tmp_path):
+def test_draw_parameters_samples_parameters(table, tmp_path):
     """The model takes their means."""
     joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 40}, draw_parameters=True).fit(table)
     sample = joint.sample_
     assert list(sample.parameters) == ["rate", "mean[0]", "mean[1]", "variance[0]", "variance[1]", "noise"]
-    kept = {name: trace[:, sample.warmup :] for name, trace in sample.parameters.items()}
-    assert all(trace.std() > 0 for trace in kept.values())
-    assert joint.process_.rate == pytest.approx(kept["rate"].mean())
-    assert joint.parameters_["a"]["rate"] == pytest.approx(kept["rate"].mean())
+    samples = {name: trace[:, sample.warmup :] for name, trace in sample.parameters.items()}
+    assert all(trace.std() > 0 for trace in samples.values())
+    assert joint.process_.rate == pytest.approx(samples["rate"].mean())
+    assert joint.parameters_["a"]["rate"] == pytest.approx(samples["rate"].mean())
     processes = sample.processes()
-    assert [process.noise for process in processes] == kept["noise"].ravel().tolist()
+    assert [process.noise for process in processes] == samples["noise"].ravel().tolist()
     for tree, process, log_joint in list(zip(sample.trees, processes, sample.log_joints, strict=True))[::30]:
         assert ct.log_joint(tree, joint._model.predictor.X, process) == pytest.approx(log_joint)
     diagnostics = sample.parameter_diagnostics()
@@ -81,9 +81,9 @@ def test_parameters_are_sampled_with_the_trees(table, tmp_path):
     assert all(0.9 < r_hat < 2 and effective > 1 for r_hat, effective in diagnostics.values())
     header, first = trace_log(sample, 1).splitlines()[:2]
     row = dict(zip(header.split("\t"), first.split("\t"), strict=True))
-    assert float(row["noise"]) == pytest.approx(kept["noise"][1, 0])
+    assert float(row["noise"]) == pytest.approx(samples["noise"][1, 0])
     if importlib.util.find_spec("xarray"):
-        np.testing.assert_array_equal(sample.to_xarray()["rate"], kept["rate"].ravel())
+        np.testing.assert_array_equal(sample.to_xarray()["rate"], samples["rate"].ravel())
     joint.save(tmp_path / "m.coaltree")
     again = ct.load_model(tmp_path / "m.coaltree").sample_
     for name, trace in sample.parameters.items():
@@ -91,12 +91,12 @@ def test_parameters_are_sampled_with_the_trees(table, tmp_path):
     np.testing.assert_array_equal(again.traces["log_parameter_prior"], sample.traces["log_parameter_prior"])
 
 
-def test_given_noise_is_held(table):
+def test_noise_parameter_is_held_fixed(table):
     joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 20}, draw_parameters=True, noise=0.1).fit(table)
     assert np.ptp(joint.sample_.parameters["noise"]) == 0
 
 
-def test_tree_summarises_sample(fitted, table):
+def test_mcmc_tree_summarises_sample(fitted, table):
     assert fitted.tree_ == fitted.sample_.ccd0()
     assert fitted.tree_.leaf_names == tuple(NAMES)
     clades = fitted.sample_.clade_probabilities()
@@ -109,13 +109,13 @@ def test_tree_summarises_sample(fitted, table):
     assert consensus.tree_ == fitted.sample_.consensus()
 
 
-def test_fits_are_reproducible(fitted, table):
+def test_mcmc_fits_are_reproducible(fitted, table):
     again = clone(fitted).set_params(n_jobs=2).fit(table)
     assert again.sample_.trees == fitted.sample_.trees
     assert clone(fitted).set_params(random_state=1).fit(table).sample_.trees != fitted.sample_.trees
 
 
-def test_predictions_average_over_some_of_the_sampled_trees(fitted, table, tmp_path, monkeypatch):
+def test_predictions_average_over_thinned_sample(fitted, table, tmp_path, monkeypatch):
     """They are evenly from all chains, each with its own parameters; a model from a file does the same."""
     monkeypatch.setattr("coaltree.workflow.model.MAX_PREDICTION_TREES", 20)
     joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 30}, draw_parameters=True).fit(table)
@@ -139,7 +139,7 @@ def test_predictions_average_over_some_of_the_sampled_trees(fitted, table, tmp_p
     assert fitted._model.predictor.trees[0] not in fitted.sample_.trees
 
 
-def test_the_verdict_on_a_short_run_is_a_remark(table):
+def test_convergence_verdict_is_a_remark(table):
     model = ct.CoalescentClustering(inference="mcmc", n_chains=2, n_samples=12, random_state=0, **QUICK)
     with pytest.warns(ct.errors.InputWarning, match="The chains have not converged: the trees are worth only"):
         model.fit(table)
@@ -158,7 +158,7 @@ def test_refit_removes_chains(table, inference):
 
 
 @pytest.mark.parametrize("cells", [[[1.0]], [[np.nan]]])
-def test_one_row_has_one_tree(cells):
+def test_mcmc_fit_of_one_row(cells):
     model = ct.CoalescentClustering(inference="mcmc", random_state=0).fit(cells)
     assert model.tree_.n_leaves == 1
     assert not hasattr(model, "sample_")
@@ -166,22 +166,22 @@ def test_one_row_has_one_tree(cells):
 
 
 @pytest.mark.parametrize("cells", [np.zeros((2, 1)), np.full((3, 2), np.nan), np.ones((4, 2)), [[0.0], [1.0]]])
-def test_tables_that_say_little(cells):
+def test_mcmc_fit_of_uninformative_tables(cells):
     model = ct.CoalescentClustering(inference="mcmc", n_chains=2, n_samples=40, random_state=0, **QUICK).fit(cells)
     assert model.sample_.n_leaves == len(cells) == len(model.labels_)
 
 
-def test_progress_tells_r_hat_and_effective_samples(table, capsys):
+def test_verbose_shows_r_hat_and_effective_samples(table, capsys):
     ct.CoalescentClustering(**CHAINS, **QUICK, verbose=1).fit(table)
-    shown = capsys.readouterr().err.split("\r[CoalescentClustering]")[1:]
-    shares = [int(text.split()[0]) for text in shown]
+    displayed = capsys.readouterr().err.split("\r[CoalescentClustering]")[1:]
+    shares = [int(text.split()[0]) for text in displayed]
     assert shares == sorted(shares)
     assert shares[-1] == 100
-    assert any("R-hat 1.0" in text and text.rstrip().endswith("effective samples") for text in shown)
-    assert not any("nan" in text for text in shown)
+    assert any("R-hat 1.0" in text and text.rstrip().endswith("effective samples") for text in displayed)
+    assert not any("nan" in text for text in displayed)
 
 
-def test_an_imputer_fills_from_the_sample(table):
+def test_imputer_uses_mcmc_sample(table):
     holes = table.copy()
     holes.iloc[1, 0] = holes.iloc[6, 1] = np.nan
     imputer = ct.CoalescentImputer(**CHAINS, **QUICK, real_process="ornstein-uhlenbeck").fit(holes)
@@ -207,7 +207,7 @@ def test_an_imputer_fills_from_the_sample(table):
         ({"draw_parameters": "all"}, "draw_parameters 'all' True False"),
     ],
 )
-def test_invalid_parameters_have_clear_messages(table, parameters, message):
+def test_invalid_mcmc_parameters_are_rejected(table, parameters, message):
     for kind in (ct.CoalescentClustering, ct.CoalescentImputer):
         with refused(message):
             kind(**parameters).fit(table)
@@ -217,20 +217,20 @@ def test_invalid_parameters_have_clear_messages(table, parameters, message):
 
 
 @pytest.mark.parametrize("search", ["exact", "neighbors"])
-def test_a_refined_tree(search):
+def test_refine_parameter_refines_tree(search):
     X = np.random.default_rng(3).normal(size=(30, 2))
     before = ct.CoalescentClustering(search=search, **QUICK).fit(X)
-    found = ct.greedy(before._model.matrix, before.process_, search=search)
+    result = ct.greedy(before._model.matrix, before.process_, search=search)
     after = clone(before).set_params(refine=True).fit(X)
     encoded = (X - X.mean(axis=0)) / X.std(axis=0)
     assert after.log_joint_ > before.log_joint_ + 0.1
     assert after.log_joint_ == pytest.approx(ct.log_joint(after.tree_, encoded, before.process_))
-    expected = ct.refine(found.tree, before._model.matrix, before.process_).tree
+    expected = ct.refine(result.tree, before._model.matrix, before.process_).tree
     # Subtrees, some of them tied, are visited in the order of the rows, which the estimator chooses.
     np.testing.assert_allclose(after.tree_.heights, expected.heights, atol=1e-3)
 
 
-def test_refining_one_row():
+def test_refine_accepts_one_row():
     assert ct.CoalescentClustering(refine=True).fit([[1.0, 2.0]]).tree_.n_leaves == 1
 
 
@@ -245,7 +245,7 @@ def fit(folder, *options):
     return CliRunner().invoke(app, [*arguments, *options])
 
 
-def test_fit_samples_until_a_time_limit(table, tmp_path):
+def test_fit_command_stops_at_time_limit(table, tmp_path):
     table.to_csv(tmp_path / "t.csv", index_label="name")
     sampling = ("--inference", "mcmc", "--chains", "2", "--samples")
     done = fit(tmp_path, *sampling, "auto", "--max-seconds", "0.001")
@@ -256,7 +256,7 @@ def test_fit_samples_until_a_time_limit(table, tmp_path):
     assert "neither a whole number nor 'auto'" in " ".join(failed.output.split()).replace("│ ", "")
 
 
-def test_fit_samples_trees(table, fitted, tmp_path):
+def test_fit_command_writes_mcmc_sample(table, fitted, tmp_path):
     dendropy = pytest.importorskip("dendropy")
     table.to_csv(tmp_path / "t.csv", index_label="name")
     sampling = ("--inference", "mcmc", "--samples", "300")
@@ -302,7 +302,7 @@ def test_fit_samples_trees(table, fitted, tmp_path):
     assert {path.name for path in out.iterdir()} == FILES | {"trace_mine.log"}
 
 
-def test_samples_are_cut_at_a_resolution_and_have_clusters_of_a_minimum_size():
+def test_sample_cuts_follow_resolution_and_min_cluster_size():
     rng = np.random.default_rng(0)
     X = np.repeat([-6.0, 0.0, 6.0], 10)[:, None] + rng.normal(size=(30, 3))
     settings = {"inference": "mcmc", "n_samples": 60, "n_chains": 1, "random_state": 0}
@@ -313,21 +313,21 @@ def test_samples_are_cut_at_a_resolution_and_have_clusters_of_a_minimum_size():
     assert model.cut(resolution=0.3).tolist() == model.cut(height_threshold=height).tolist()
     sizes = np.bincount(model.cut(resolution=0.6, min_cluster_size=4))
     assert sizes.min() >= 4
-    drawn = ct.CoalescentClustering(**settings, draw_parameters=True).fit(X)
+    draws = ct.CoalescentClustering(**settings, draw_parameters=True).fit(X)
     with pytest.raises(InputError, match=r"resolution.*0\.3.*draw_parameters"):
-        drawn.cut(resolution=0.3)
+        draws.cut(resolution=0.3)
     with pytest.raises(InputError, match="draw_parameters"):
         ct.CoalescentClustering(**settings, draw_parameters=True, resolution=0.3).fit(X)
 
 
-def test_fit_of_one_row(tmp_path):
+def test_fit_command_mcmc_of_one_row(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n1,2\n")
     done = fit(tmp_path, "--inference", "mcmc")
     assert done.exit_code == 0, done.output
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
 
 
-def test_fit_refines(table, greedy, tmp_path):
+def test_fit_command_refines(table, greedy, tmp_path):
     table.to_csv(tmp_path / "t.csv", index_label="name")
     assert fit(tmp_path, "--refine").exit_code == 0
     facts = json.loads((tmp_path / "out" / "summary.json").read_text())
@@ -335,7 +335,7 @@ def test_fit_refines(table, greedy, tmp_path):
     assert facts["settings"]["refine"] is True
 
 
-def test_impute_from_chains(table, tmp_path):
+def test_impute_command_uses_mcmc(table, tmp_path):
     holes = table.copy()
     holes.iloc[1, 0] = np.nan
     holes.to_csv(tmp_path / "t.csv", index_label="name")
@@ -351,7 +351,7 @@ def test_impute_from_chains(table, tmp_path):
     assert filled.iloc[1, 0] == pytest.approx(imputer.transform(holes).iloc[1, 0], rel=1e-3)
 
 
-def test_a_minimum_size_that_no_cluster_of_a_sample_has_is_pointed_out():
+def test_unreachable_min_cluster_size_warns():
     rng = np.random.default_rng(0)
     X = np.repeat([-6.0, 0.0, 6.0], 10)[:, None] + rng.normal(size=(30, 3))
     settings = {"inference": "mcmc", "n_samples": 60, "n_chains": 1, "random_state": 0}

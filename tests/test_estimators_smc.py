@@ -1,4 +1,4 @@
-"""CoalescentClustering with a sample of trees."""
+"""CoalescentClustering with a sample of trees from sequential Monte Carlo."""
 
 import json
 
@@ -37,12 +37,12 @@ def fitted(table):
     return ct.CoalescentClustering(**settings, random_state=0).fit(table)
 
 
-def test_labels_are_consensus_of_trees(fitted):
+def test_smc_labels_are_consensus_of_trees(fitted):
     assert fitted.labels_.tolist() == [0] * 5 + [1] * 5 + [2] * 5
     assert fitted.n_clusters_ == 3
 
 
-def test_tree_summarises_sample(fitted, table):
+def test_smc_tree_summarises_sample(fitted, table):
     sample = fitted.sample_
     assert len(sample) == 120
     assert fitted.tree_ == sample.ccd0()
@@ -57,14 +57,14 @@ def test_tree_summarises_sample(fitted, table):
     assert len(fitted.log_ratios_) == len(fitted.distances_) == 14
 
 
-def test_fits_are_reproducible(fitted, table):
+def test_smc_fits_are_reproducible(fitted, table):
     again = clone(fitted).set_params(n_jobs=2).fit(table)
     assert again.tree_ == fitted.tree_
     assert again.log_evidence_ == fitted.log_evidence_
     assert np.array_equal(again.labels_, fitted.labels_)
 
 
-def test_consensus_height_and_ratio(table):
+def test_smc_consensus_cut_parameters(table):
     settings = {"inference": "smc", "n_particles": 40, "summary": "consensus", "noise": 0.1}
     model = ct.CoalescentClustering(**settings, random_state=0)
     assert model.fit(table).tree_ == model.sample_.consensus()
@@ -75,7 +75,7 @@ def test_consensus_height_and_ratio(table):
     assert low.n_clusters_ == 15
 
 
-def test_cut_of_sample_equals_refit(table):
+def test_smc_cut_equals_refit(table):
     settings = {"inference": "smc", "n_particles": 30, "n_runs": 2, "noise": 0.1}
     fitted = ct.CoalescentClustering(**settings, random_state=0).fit(table)
     for parameters in ({}, {"n_clusters": 5}, {"height_threshold": 0.5}):
@@ -108,12 +108,12 @@ def test_greedy_refit_removes_sample(table):
         ({"height_threshold": [1]}, "height_threshold [1]"),
     ],
 )
-def test_invalid_parameters_have_clear_messages(table, parameters, message):
+def test_invalid_smc_parameters_are_rejected(table, parameters, message):
     with refused(message):
         ct.CoalescentClustering(**parameters).fit(table)
 
 
-def test_cut_by_agreement():
+def test_cut_by_agreement_with_min_size():
     together = np.array([[1.0, 0.9, 0.2], [0.9, 1.0, 0.1], [0.2, 0.1, 1.0]])
     assert cut_by_agreement(together).tolist() == [0, 0, 1]
     assert cut_by_agreement(together, 1).tolist() == [0, 0, 0]
@@ -131,7 +131,7 @@ def test_cut_by_agreement():
 # -- the command line ----------------------------------------------------------------------------------------------
 
 
-def test_fit_samples_trees(table, tmp_path):
+def test_fit_command_writes_smc_sample(table, tmp_path):
     table.to_csv(tmp_path / "t.csv", index_label="name")
     quick = ["--noise", "0.1"]
     arguments = ["fit", str(tmp_path / "t.csv"), *quick, "-o", str(tmp_path / "out"), "--inference", "smc"]
@@ -168,7 +168,7 @@ def _no_figures_left():
 
 
 @pytest.mark.usefixtures("_no_figures_left")
-def test_support_is_written_on_the_dendrogram(fitted):
+def test_dendrogram_shows_support(fitted):
     axes = ct.plot_dendrogram(fitted.tree_)
     written = [text.get_text() for text in axes.texts]
     assert written == [f"{100 * share:.0f}" for share in fitted.tree_.support[:-1]]
@@ -189,7 +189,7 @@ def test_support_is_written_on_the_dendrogram(fitted):
         ct.plot_dendrogram(plain, support="all")
 
 
-def test_summary_option(tmp_path):
+def test_summary_parameter_chooses_tree(tmp_path):
     X = np.random.default_rng(0).normal(size=(7, 2))
     model = ct.CoalescentClustering(inference="smc", n_particles=20, random_state=0)
     model.set_params(summary="mcc", summary_heights="median").fit(X)

@@ -64,10 +64,10 @@ def prior_mean(X, process, points):
     return math.log(np.mean(means))
 
 
-def check_evidence(found, truth):
+def check_evidence(result, truth):
     """The mean over 20 runs is within 6 standard errors of the truth, a level of 1e-5 with 19 degrees of freedom."""
-    assert len(found.run_log_evidences) == 20
-    shares = np.exp(found.run_log_evidences - truth)
+    assert len(result.run_log_evidences) == 20
+    shares = np.exp(result.run_log_evidences - truth)
     error = shares.std(ddof=1) / math.sqrt(20)
     assert abs(shares.mean() - 1) < 6 * error + 2e-3  # quadrature is exact to 2e-3
     assert error < 0.06, "the test would see nothing"
@@ -83,7 +83,7 @@ def test_evidence_matches_enumeration(kind, n):
 
 
 @pytest.mark.parametrize(("kind", "n"), [("stationary", 3), ("brownian", 4)])
-def test_both_quadratures_agree(kind, n):
+def test_quadratures_agree(kind, n):
     X, process = table(kind, n)
     expected = math.log(exact_posterior.integrals(X, process).evidence)
     assert prior_mean(X, process, 12) == pytest.approx(expected, abs=2e-3)
@@ -102,10 +102,10 @@ def test_evidence_of_five_rows_matches_enumeration(kind):
 def test_evidence_of_eight_rows_matches_smc():
     """The difference of two means of independent runs, in their standard errors: six, a level of 1e-5."""
     X, process = table("mixed", 8)
-    found = ct.evidence(X, process, 12, n_chains=8, n_samples=12, random_state=0)
+    sample = ct.evidence(X, process, 12, n_chains=8, n_samples=12, random_state=0)
     other = ct.smc(X, process, "post-post", 500, n_runs=12, random_state=1)
-    error = math.hypot(found.standard_error, other.log_evidence_se)
-    assert abs(found.log_evidence - other.log_evidence) < 6 * error
+    error = math.hypot(sample.standard_error, other.log_evidence_se)
+    assert abs(sample.log_evidence - other.log_evidence) < 6 * error
     assert error < 0.2, "the test would see nothing"
 
 
@@ -117,20 +117,20 @@ def test_short_chains_leave_the_evidence_unbiased():
     check_evidence(ct.evidence(X, process, 20, n_chains=40, n_samples=2, thin=1, powers=powers, random_state=2), truth)
 
 
-def test_without_data_there_is_nothing_to_estimate():
-    found = ct.evidence(np.full((4, 2), np.nan), ct.Brownian(), n_chains=2, n_samples=2, random_state=0)
-    assert found.log_evidence == pytest.approx(0.0, abs=1e-9)
-    assert found.standard_error == pytest.approx(0.0, abs=1e-9)
-    assert found.powers.tolist() == [0.0, 1.0]
+def test_evidence_without_data_is_exact():
+    sample = ct.evidence(np.full((4, 2), np.nan), ct.Brownian(), n_chains=2, n_samples=2, random_state=0)
+    assert sample.log_evidence == pytest.approx(0.0, abs=1e-9)
+    assert sample.standard_error == pytest.approx(0.0, abs=1e-9)
+    assert sample.powers.tolist() == [0.0, 1.0]
     codes = np.where(np.eye(3) == 1, 1.0, np.nan)  # rows that share no column
-    found = ct.evidence(codes, ct.Multinomial(1.0, [[0.75, 0.25]] * 3), n_chains=2, n_samples=2, random_state=0)
-    assert found.log_evidence == pytest.approx(3 * math.log(0.25), abs=1e-9)
+    sample = ct.evidence(codes, ct.Multinomial(1.0, [[0.75, 0.25]] * 3), n_chains=2, n_samples=2, random_state=0)
+    assert sample.log_evidence == pytest.approx(3 * math.log(0.25), abs=1e-9)
 
 
 # -- parts ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_chain_that_starts_at_another_tree_is_a_new_chain():
+def test_restarted_chain_equals_new_chain():
     X, process = table("all", 8)
     first, second = (ct.simulate_tree(8, random_state=seed) for seed in (0, 1))
     old, new = Chain(X, process, first, np.random.default_rng(5), power=0.4), Chain(X, process, second, power=0.4)
@@ -143,15 +143,15 @@ def test_a_chain_that_starts_at_another_tree_is_a_new_chain():
         new.move(10)
 
 
-def test_samples_of_the_prior_have_their_log_likelihoods():
+def test_prior_samples_have_correct_log_likelihoods():
     X, process = table("mixed", 4)
-    found = draw_from_prior(X, process, 3, 5)
-    for children, heights, log_likelihood in zip(*found, strict=True):
+    actual = draw_from_prior(X, process, 3, 5)
+    for children, heights, log_likelihood in zip(*actual, strict=True):
         tree = ct.Tree(children, np.append(np.zeros(4), heights))
         assert process.log_likelihood(tree, X) == pytest.approx(log_likelihood)
 
 
-def test_the_next_power_leaves_the_samples_worth_a_share():
+def test_next_power_keeps_effective_sample_size():
     log_likelihoods = np.append(-50 * np.random.default_rng(0).gamma(3.0, size=400), -math.inf)
     power = next_power(0.25, log_likelihoods)
     weights = np.exp((power - 0.25) * (log_likelihoods[:-1] - log_likelihoods.max()))
@@ -159,14 +159,16 @@ def test_the_next_power_leaves_the_samples_worth_a_share():
     assert next_power(0.25, np.zeros(5)) == 1.0
 
 
-def test_samples_are_chosen_in_proportion_to_their_weights():
-    """Systematic choice: each sample as often as expected, rounded up or down."""
+def test_systematic_resampling_follows_weights():
+    """Each sample is chosen as often as expected, rounded up or down."""
     X, process = table("brownian", 4)
     samples = draw_from_prior(X, process, 0, 6)
     weights = np.array([0.3, 0.0, 0.25, 0.05, 0.4, 0.0])
     for seed in range(20):
         chosen = choose(samples, weights, 10, np.random.default_rng(seed))
-        counts = np.array([(chosen.log_likelihoods == own).sum() for own in samples.log_likelihoods])
+        counts = np.array(
+            [(chosen.log_likelihoods == log_likelihood).sum() for log_likelihood in samples.log_likelihoods]
+        )
         assert counts.sum() == 10
         assert np.all(np.abs(counts - 10 * weights) < 1)
 
@@ -190,14 +192,14 @@ def same(a, b):
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("powers", "log_ratios", "ess"))
 
 
-def test_results_are_reproducible_for_any_threads(eight, whole):
+def test_evidence_is_reproducible_for_any_threads(eight, whole):
     assert same(whole, ct.evidence(*eight, **SETTINGS, random_state=5, n_jobs=3))
     assert not same(whole, ct.evidence(*eight, **SETTINGS, random_state=6))
     with joblib.parallel_config("loky", n_jobs=2):
         assert same(whole, ct.evidence(*eight, **SETTINGS, random_state=5, n_jobs=2))
 
 
-def test_result_attributes_are_consistent(whole):
+def test_evidence_result_attributes_are_consistent(whole):
     assert np.allclose(whole.log_ratios.sum(axis=1), whole.run_log_evidences)
     assert np.exp(whole.run_log_evidences - whole.log_evidence).mean() == pytest.approx(1)
     assert whole.standard_error == pytest.approx(np.std(whole.run_log_evidences, ddof=1) / math.sqrt(3))
@@ -210,23 +212,23 @@ def test_result_attributes_are_consistent(whole):
 
 
 @pytest.mark.parametrize("seed", [5, None])
-def test_killed_run_resumes_bitwise_equal(eight, whole, tmp_path, seed, monkeypatch):
+def test_killed_evidence_run_resumes_bitwise_equal(eight, whole, tmp_path, seed, monkeypatch):
     def stop(share, done, log_evidence):
         if done == 2:
             raise KeyboardInterrupt
 
-    path, seen = tmp_path / "evidence.npz", []
+    path, calls = tmp_path / "evidence.npz", []
     settings = {**SETTINGS, "random_state": seed, "checkpoint": path}
     with pytest.raises(KeyboardInterrupt):
         ct.evidence(*eight, **settings, progress=stop)
-    found = ct.evidence(*eight, **settings, progress=lambda *facts: seen.append(facts))
-    assert [done for _, done, _ in seen] == list(range(3, len(found.powers)))
-    assert seen[-1][0] == pytest.approx(1.0)
-    assert seen[-1][2] == pytest.approx(found.log_evidence)
+    sample = ct.evidence(*eight, **settings, progress=lambda *facts: calls.append(facts))
+    assert [done for _, done, _ in calls] == list(range(3, len(sample.powers)))
+    assert calls[-1][0] == pytest.approx(1.0)
+    assert calls[-1][2] == pytest.approx(sample.log_evidence)
     if seed is not None:
-        assert same(found, whole)
+        assert same(sample, whole)
     monkeypatch.setattr(Chain, "move", None)  # all is in the file
-    assert same(found, ct.evidence(*eight, **settings))
+    assert same(sample, ct.evidence(*eight, **settings))
     with refused("evidence.npz checkpoint settings"):
         ct.evidence(*eight, **{**settings, "n_samples": 7})
 
@@ -237,7 +239,7 @@ def result(log_ratios, ess=0.7):
     return EvidenceResult(powers, log_ratios, np.full(log_ratios.shape, ess), log_ratios, ct.Brownian())
 
 
-def test_verdicts():
+def test_evidence_verdict_reflects_reliability():
     good = result([[-10.0, -3.0], [-10.1, -3.1]])
     assert good.reliable
     check_named(good.verdict, "runs agree -13.10 standard error 0.1")
@@ -250,12 +252,12 @@ def test_verdicts():
         check_named(bad.verdict, words)
 
 
-def test_an_evidence_that_is_not_reliable_warns(eight):
+def test_unreliable_evidence_warns(eight):
     with pytest.warns(InputWarning, match="not reliable"):
         ct.evidence(*eight, 2, n_chains=1, n_samples=1, thin=1, powers=[0, 1], random_state=0)
 
 
-def test_invalid_arguments(eight):
+def test_invalid_evidence_arguments_are_rejected(eight):
     X, process = eight
     for words, changed in (
         ("n_runs 0", {"n_runs": 0}),

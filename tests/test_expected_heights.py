@@ -1,4 +1,4 @@
-"""Expected heights: the means of the posterior given the clades, by quadrature and by the prior; order, ties and closed form."""
+"""Expected heights of merges, against quadrature and the prior: order, ties and the closed form."""
 
 import math
 
@@ -38,7 +38,7 @@ def table(kind, n, missing=False):
     return X, process.resolve(X)
 
 
-def at_zero(children):
+def flat_tree(children):
     return ct.Tree(children, np.zeros(2 * len(children) + 1))
 
 
@@ -71,35 +71,35 @@ def true_means(children, X, process, points=34):
 @pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
 @pytest.mark.parametrize("shape", TOPOLOGIES)
 @pytest.mark.parametrize("kind", PROCESSES)
-def test_means_are_those_of_quadrature(kind, shape, missing):
+def test_expected_heights_match_quadrature(kind, shape, missing):
     children = TOPOLOGIES[shape]
     n = len(children) + 1
     X, process = table(kind, n, missing)
-    start = spread_heights(at_zero(children))
+    start = spread_heights(flat_tree(children))
     runs = [mean_heights(start, process.forest(X, slots_of(n)), SWEEPS, seed=seed) for seed in range(RUNS)]
     truth = true_means(children, X, process)
     error = by_clade(children, np.std(runs, axis=0, ddof=1) / math.sqrt(RUNS))
     for clade, mean in by_clade(children, np.mean(runs, axis=0)).items():
         assert abs(mean - truth[clade]) < BOUND * error[clade], clade
         assert error[clade] < 0.03 * truth[clade], "the runs are long enough to tell"
-    found = expected_heights(at_zero(children), X, process)
-    for clade, mean in by_clade(found.children, found.merge_heights).items():
+    actual = expected_heights(flat_tree(children), X, process)
+    for clade, mean in by_clade(actual.children, actual.merge_heights).items():
         # a single run of the default length is ten times as long as one of those
         assert abs(mean - truth[clade]) < BOUND * math.sqrt(RUNS / 10) * error[clade]
 
 
-def test_two_rows():
+def test_expected_height_of_two_rows():
     X, process = table("stationary", 2)
-    found = expected_heights(at_zero([(0, 1)]), X, process, n_sweeps=100_000)
+    actual = expected_heights(flat_tree([(0, 1)]), X, process, n_sweeps=100_000)
     truth = true_means([(0, 1)], X, process, 400)
     # draws from a one-dimensional density follow on each other with little correlation, and have a deviation of about 1
-    assert found.merge_heights[0] == pytest.approx(truth[frozenset([0, 1])], abs=0.02)
+    assert actual.merge_heights[0] == pytest.approx(truth[frozenset([0, 1])], abs=0.02)
 
 
-def test_without_data_heights_are_those_of_the_prior():
-    """A caterpillar has one history, in which waits are exponential; here nothing was observed but one cell."""
+def test_expected_heights_without_data_match_prior():
+    """A caterpillar has one history, with exponential waiting times; only one cell is observed."""
     n = 30
-    tree = at_zero([(0, 1)] + [(k + 2, n + k) for k in range(n - 2)])
+    tree = flat_tree([(0, 1)] + [(k + 2, n + k) for k in range(n - 2)])
     X = np.full((n, 1), np.nan)
     X[0] = 0.5
     live = np.arange(n, 1, -1)
@@ -110,7 +110,7 @@ def test_without_data_heights_are_those_of_the_prior():
     assert np.all(error < 0.05 * expected)
 
 
-def test_means_are_those_of_heights_that_were_drawn_from_the_model():
+def test_expected_heights_are_calibrated():
     """Over trees and tables from the model, heights are on average as large as their posterior means.
 
     So are sums of heights over merges that clades alone pick out; the order of merges, which is averaged over, must not.
@@ -137,7 +137,7 @@ def noisy_table(n=60, columns=4, seed=0):
 
 
 @pytest.mark.parametrize("kind", ["stationary", "missing", "brownian", "multinomial", "mixed", "equal rows"])
-def test_heights_strictly_increase_and_clades_stay(kind):
+def test_expected_heights_increase_and_keep_clades(kind):
     X = noisy_table()
     process = ct.OrnsteinUhlenbeck(0.5, 0.0, 0.7, 0.43)
     if kind == "missing":
@@ -154,13 +154,13 @@ def test_heights_strictly_increase_and_clades_stay(kind):
     names = [f"row {k}" for k in range(len(X))]
     result = ct.greedy(X, process, leaf_names=names)
     assert np.any(np.diff(result.tree.heights[len(X) - 1 :]) == 0)
-    found = expected_heights(result.tree, X, result.process)
-    assert np.all(np.diff(found.heights[len(X) - 1 :]) > 0)
-    assert found.leaf_names == result.tree.leaf_names
-    assert ct.robinson_foulds(found, result.tree) == 0
-    assert found == expected_heights(result.tree, X, result.process)
+    actual = expected_heights(result.tree, X, result.process)
+    assert np.all(np.diff(actual.heights[len(X) - 1 :]) > 0)
+    assert actual.leaf_names == result.tree.leaf_names
+    assert ct.robinson_foulds(actual, result.tree) == 0
+    assert actual == expected_heights(result.tree, X, result.process)
     # where heights are drawn from does not depend on how the search ordered what it cut off
-    assert expected_heights(found, X, result.process).heights[-1] == pytest.approx(found.heights[-1], rel=0.3)
+    assert expected_heights(actual, X, result.process).heights[-1] == pytest.approx(actual.heights[-1], rel=0.3)
 
 
 @pytest.mark.filterwarnings("ignore:.*identical in every real cell:coaltree.errors.InputWarning")
@@ -174,7 +174,7 @@ def test_heights_strictly_increase_and_clades_stay(kind):
     ],
     ids=["brownian", "stationary", "multinomial", "mixed"],
 )
-def test_without_noise_the_tree_stays(process):
+def test_expected_heights_without_noise_keep_tree(process):
     X = np.random.default_rng(0).integers(0, 3, (30, 3)).astype(float)
     result = ct.greedy(X, process)
     assert np.any(result.tree.merge_heights == 0)
@@ -182,69 +182,69 @@ def test_without_noise_the_tree_stays(process):
     assert expected_heights(result.tree, X, result.process, max_sampled_rows=10) is result.tree
 
 
-def test_one_row():
+def test_expected_heights_of_one_row():
     tree = ct.Tree([], [0.0])
     assert expected_heights(tree, np.zeros((1, 2)), OU) is tree
     assert spread_heights(tree) == tree
 
 
-def test_more_rows_than_are_drawn_get_the_closed_form():
+def test_expected_heights_of_many_rows_use_closed_form():
     X = noisy_table()
     result = ct.greedy(X, OU)
     assert expected_heights(result.tree, X, result.process, max_sampled_rows=59) == spread_heights(result.tree)
 
 
-def test_closed_form_is_the_expectation_of_the_prior():
-    """All merges at height 0: nothing else is known of them."""
+def test_spread_heights_match_prior_expectation():
+    """With all merges at height 0, only the prior is left."""
     n = 12
     heights = np.array([ct.simulate_tree(n, seed).merge_heights for seed in range(4000)])
-    found = spread_heights(at_zero(ct.simulate_tree(n, 0).children)).merge_heights
+    actual = spread_heights(flat_tree(ct.simulate_tree(n, 0).children)).merge_heights
     error = heights.std(axis=0, ddof=1) / math.sqrt(len(heights))
-    assert np.all(np.abs(heights.mean(axis=0) - found) < 6 * error)  # a false alarm in a hundred million
+    assert np.all(np.abs(heights.mean(axis=0) - actual) < 6 * error)  # a false alarm in a hundred million
 
 
-def test_closed_form_keeps_distinct_heights():
+def test_spread_heights_keep_distinct_heights():
     children = [(0, 1), (2, 6), (3, 7), (4, 8), (5, 9)]
     tree = ct.Tree(children, [0.0] * 6 + [0.0, 0.0, 3.0, 3.0, 9.0])
-    found = spread_heights(tree)
+    actual = spread_heights(tree)
     # waits of 6, 5 and 4 lineages: 2/30, 2/20, 2/12; of 3 and 2: 2/6, 2/2
     total = 2 / 30 + 2 / 20 + 2 / 12
     expected = [3 * (2 / 30) / total, 3 * (2 / 30 + 2 / 20) / total, 3.0, 3 + 6 * (2 / 6) / (2 / 6 + 1), 9.0]
-    assert found.merge_heights == pytest.approx(expected, rel=1e-14)
-    assert np.array_equal(found.children, tree.children)
+    assert actual.merge_heights == pytest.approx(expected, rel=1e-14)
+    assert np.array_equal(actual.children, tree.children)
     tied_at_the_top = ct.Tree(children, [0.0] * 6 + [1.0, 2.0, 3.0, 3.0, 3.0])
     assert spread_heights(tied_at_the_top).merge_heights == pytest.approx([1, 2, 3, 3 + 2 / 6, 3 + 2 / 6 + 1])
     told_apart = ct.simulate_tree(20, 1)
     assert spread_heights(told_apart) == told_apart
 
 
-def test_closed_form_where_there_is_no_room():
-    """Two heights may be neighbouring numbers: the merges between them still are in order."""
+def test_spread_heights_between_adjacent_floats():
+    """Heights may be adjacent floats; the merges between them stay in order."""
     one = np.nextafter(1.0, 2.0)
     tree = ct.Tree([(0, 1), (2, 5), (3, 6), (4, 7)], [0.0] * 5 + [1.0, 1.0, 1.0, one])
-    found = spread_heights(tree).merge_heights
-    assert np.all(np.diff(found) > 0)
-    assert found == pytest.approx(1.0)
+    actual = spread_heights(tree).merge_heights
+    assert np.all(np.diff(actual) > 0)
+    assert actual == pytest.approx(1.0)
 
 
-def test_closed_form_of_many_rows():
+def test_spread_heights_of_many_rows():
     n = 100_000
     tree = ct.simulate_tree(n, 0)
     floor = tree.merge_heights[n // 2]
-    found = spread_heights(ct.Tree(tree.children, np.where(tree.heights < floor, 0.0, tree.heights)))
-    assert np.all(np.diff(found.heights[n - 1 :]) > 0)
-    assert np.array_equal(found.merge_heights[n // 2 :], tree.merge_heights[n // 2 :])
-    assert found.merge_heights[: n // 2] == pytest.approx(tree.merge_heights[: n // 2], rel=0.1, abs=0.02 * floor)
+    actual = spread_heights(ct.Tree(tree.children, np.where(tree.heights < floor, 0.0, tree.heights)))
+    assert np.all(np.diff(actual.heights[n - 1 :]) > 0)
+    assert np.array_equal(actual.merge_heights[n // 2 :], tree.merge_heights[n // 2 :])
+    assert actual.merge_heights[: n // 2] == pytest.approx(tree.merge_heights[: n // 2], rel=0.1, abs=0.02 * floor)
 
 
-def test_only_ties_are_drawn():
+def test_expected_heights_change_only_ties():
     """The tie is below a root that stays: its density is one-dimensional, and integrated here."""
     X, process = table("stationary", 3)
     tree = ct.Tree([(0, 1), (2, 3)], [0.0, 0.0, 0.0, 0.0, 0.8])
-    found = expected_heights(tree, X, process, only_ties=True, n_sweeps=20_000)
+    actual = expected_heights(tree, X, process, only_ties=True, n_sweeps=20_000)
     h = np.linspace(1e-6, 0.8, 401)
     trees = [ct.Tree(tree.children, [0.0, 0.0, 0.0, low, 0.8]) for low in h]
     weight = np.exp([ct.log_joint(one, X, process) for one in trees])
-    assert found.merge_heights[1] == 0.8
+    assert actual.merge_heights[1] == 0.8
     # draws have a deviation of about 0.2 and little correlation: 0.01 is more than six standard errors
-    assert found.merge_heights[0] == pytest.approx(np.sum(weight * h) / np.sum(weight), abs=0.01)
+    assert actual.merge_heights[0] == pytest.approx(np.sum(weight * h) / np.sum(weight), abs=0.01)

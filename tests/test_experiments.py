@@ -1,4 +1,4 @@
-"""The experiments run, their numbers are right, and the page shows what they found."""
+"""The experiments of the paper: quick runs, their numbers, and the page that shows them."""
 
 import math
 from pathlib import Path
@@ -26,11 +26,11 @@ from named import refused
 
 
 @pytest.mark.slow
-def test_quick_runs_of_all_experiments(published_data, tmp_path, capsys):
+def test_quick_runs_of_all_experiments_succeed(published_data, tmp_path, capsys):
     assert main(["all", "--quick", "--jobs", "1", "--output", str(tmp_path)]) == 0
-    said = capsys.readouterr()
-    assert [line.split(":")[0] for line in said.out.splitlines()] == list(EXPERIMENTS)
-    assert "table1: 12 of 12" in said.err
+    output = capsys.readouterr()
+    assert [line.split(":")[0] for line in output.out.splitlines()] == list(EXPERIMENTS)
+    assert "table1: 12 of 12" in output.err
     for picture in ("figure1", "figure2", "table1", "wals_tree", "wals_restoration", "nips_abstracts", "nips_papers"):
         assert (tmp_path / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     scores = tables.read(tmp_path, "table1")
@@ -49,21 +49,21 @@ def test_quick_runs_of_all_experiments(published_data, tmp_path, capsys):
     assert (tmp_path / "wals_tree.png").read_bytes() == before
 
 
-def test_the_page_shows_the_results_that_are_there():
+def test_page_shows_stored_results():
     text = page.PAGE.read_text(encoding="utf-8")
-    assert page.filled(text, RESULTS) == text, "run python -m experiments page"
+    assert page.fill_page(text, RESULTS) == text, "run python -m experiments page"
     assert text.count("<!-- table: ") == text.count("<!-- end of table -->") == len(page.TABLES)
     for figure in RESULTS.glob("*.png"):
         assert (page.PICTURES / figure.name).read_bytes() == figure.read_bytes()
         assert f"images/experiments/{figure.name}" in text
 
 
-def test_page_with_unknown_result():
+def test_page_with_unknown_result_is_rejected():
     with refused("asks table x verdicts table1-paper"):
-        page.filled("<!-- table: x -->\n<!-- end of table -->", RESULTS)
+        page.fill_page("<!-- table: x -->\n<!-- end of table -->", RESULTS)
 
 
-def test_missing_results(tmp_path, capsys):
+def test_missing_results_are_reported(tmp_path, capsys):
     assert main(["table1", "--redraw", "--output", str(tmp_path)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("experiments: ")
@@ -71,7 +71,7 @@ def test_missing_results(tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_predictive_density_of_a_hidden_entry_is_that_of_all_histories():
+def test_hidden_entry_density_matches_enumeration():
     """By the sum over all histories of three rows, their heights integrated numerically, with and without the entry."""
     X = ct.Brownian().simulate(ct.simulate_tree(3, 0), 0, n_columns=2)
     hidden = X.copy()
@@ -83,14 +83,14 @@ def test_predictive_density_of_a_hidden_entry_is_that_of_all_histories():
     assert figure2.log_predictive(X, case, "race", 0) == pytest.approx(exact, abs=0.04)
 
 
-def test_every_case_of_figure_2_is_run_once():
+def test_figure2_cases_are_distinct():
     cases = figure2.cases()
     assert sum(len(panels) for panels in cases.values()) == sum(map(len, figure2.PANELS.values()))
     assert set(cases[figure2.Case()]) == set(figure2.PANELS)
     assert all(case in cases for case in figure2.WITH_REFERENCE)
 
 
-def test_estimates():
+def test_estimate_from_values():
     assert Estimate.from_values([1.0, 2.0, 3.0]) == pytest.approx((2.0, 1 / math.sqrt(3), 3))
     assert str(Estimate.from_values([0.5])) == "0.500"
     assert str(Estimate.from_values([0.0, 1.0])) == "0.500 ± 0.500"
@@ -100,10 +100,13 @@ def test_estimates():
 
 def rows_of(*cells):
     keys = ("share", "fold", "method", "accuracy")
-    return [dict(zip(keys, map(str, own), strict=True)) | {"table": wals_restoration.ATLAS} for own in cells]
+    return [
+        dict(zip(keys, map(str, cells_of_row), strict=True)) | {"table": wals_restoration.ATLAS}
+        for cells_of_row in cells
+    ]
 
 
-def test_differences_are_taken_on_what_both_were_tried_on():
+def test_paired_differences_use_common_folds():
     rows = rows_of((0.1, 0, "a", 0.5), (0.1, 1, "a", 0.9), (0.1, 0, "b", 0.4), (0.1, 1, "b", 0.6), (0.1, 2, "b", 0.0))
     assert tables.paired(rows, ("a", "b"), ["fold"], "accuracy") == pytest.approx((0.2, 0.1, 2))
     assert group_numbers(rows, ["method"], "accuracy") == {("a",): [0.5, 0.9], ("b",): [0.4, 0.6, 0.0]}
@@ -113,8 +116,8 @@ def test_simulated_tables_are_reported_separately():
     kinds = (wals_restoration.ATLAS, wals_restoration.DRAWN)
     rows = [row | {"table": kind} for kind in kinds for row in rows_of((0.2, 0, "PPCA, 5 dimensions", 0.5))]
     for kind in kinds:
-        (kept,) = wals_restoration.with_best_components(rows, kind)
-        assert kept["table"] == kind
+        (selected,) = wals_restoration.with_best_components(rows, kind)
+        assert selected["table"] == kind
 
 
 def test_best_method_is_compared_with_best_baseline():
@@ -125,9 +128,9 @@ def test_best_method_is_compared_with_best_baseline():
         (0.2, 0, wals_restoration.TREE, 0.75),
         (0.2, 0, wals_restoration.IMPUTER, 0.85),
     )
-    kept = wals_restoration.with_best_components(rows)
-    assert [row["accuracy"] for row in kept if row["method"] == "PPCA, best"] == ["0.8"]
-    ours, rival, lead = tables.restoration_lead(kept, "0.2")
+    selected = wals_restoration.with_best_components(rows)
+    assert [row["accuracy"] for row in selected if row["method"] == "PPCA, best"] == ["0.8"]
+    ours, rival, lead = tables.restoration_lead(selected, "0.2")
     assert (ours, rival) == (wals_restoration.IMPUTER, "PPCA, best")
     assert lead.mean == pytest.approx(0.05)
 
@@ -136,8 +139,8 @@ ODD = ["<script>alert(1)</script>", "a,b", 'say "x"', "two\nlines", "🦉 owl", 
 
 
 def test_result_tables_are_complete(tmp_path):
-    found = {"odd": [{"name": name, "number": 1 / 3} for name in ODD]}
-    assert write(format_tables(found), {}, tmp_path) == ["odd.csv"]
+    values = {"odd": [{"name": name, "number": 1 / 3} for name in ODD]}
+    assert write(format_tables(values), {}, tmp_path) == ["odd.csv"]
     read = parse_tables(read_texts(tmp_path, ["odd"]))["odd"]
     assert [row["name"] for row in read] == ODD
     assert {row["number"] for row in read} == {"0.333333"}
@@ -155,7 +158,7 @@ def test_tree_round_trip_through_merges(n):
     assert [row["support"] for row in rows] == [str(k) for k in range(n - 1)]
 
 
-def test_common_ancestors():
+def test_top_node_is_common_ancestor():
     tree = ct.Tree.from_newick("(((a:1,b:1):1,c:2):1,(d:1,e:1):2);")
     names = {name: leaf for leaf, name in enumerate(tree.leaf_names)}
     for clade in ("ab", "abc", "de", "abcde", "a"):
@@ -165,18 +168,18 @@ def test_common_ancestors():
         assert set(tree.leaf_order[tree.first_positions[node] :][: len(clade)]) == set(leaves)
 
 
-def test_halves_of_large_clades(monkeypatch):
+def test_large_clades_are_split_in_halves(monkeypatch):
     tree = ct.Tree.from_newick("(((a:1,b:1):1,c:2):1,(d:1,e:1):2);")
     monkeypatch.setattr(nips, "WHOLE", 2)
     root = tree.n_leaves + len(tree.children) - 1
-    found = list(nips._with_halves(tree, [(7, 0, root)]))
-    assert [(cluster, depth) for cluster, depth, _ in found] == [(7, 0), (7, 1), (7, 2), (7, 2), (7, 1)]
-    clades = ["".join(sorted(np.array(tree.leaf_names)[nips._leaves_below(tree, node)])) for *_, node in found]
+    actual = list(nips._with_halves(tree, [(7, 0, root)]))
+    assert [(cluster, depth) for cluster, depth, _ in actual] == [(7, 0), (7, 1), (7, 2), (7, 2), (7, 1)]
+    clades = ["".join(sorted(np.array(tree.leaf_names)[nips._leaves_below(tree, node)])) for *_, node in actual]
     assert clades == ["abcde", "abc", "ab", "c", "de"]
 
 
-def test_words_of_some_documents():
-    """A word of all documents tells nothing; one of half the clade is beaten by one of the whole clade."""
+def test_words_are_ranked_by_information():
+    """A word in all documents has no information; one in half of the clade has less than one in the whole clade."""
     occurs = np.array([[1, 1, 0, 1, 0], [1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [1, 1, 0, 0, 0.0]])
     words = np.array(["all", "most", "other", "rare", "none"])
     inside = np.array([True, True, False, False])
@@ -188,7 +191,7 @@ def test_words_of_some_documents():
     assert above[-1] == "other"
 
 
-def test_counts_of_authors():
+def test_author_counts_are_parsed():
     assert nips.printed_counts("Koch (30) Bower (11)") == {"Koch": 30, "Bower": 11}
     assert all(len(nips.printed_counts(authors)) == 4 for *_, authors in paper.TABLE2)
     tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
@@ -198,7 +201,7 @@ def test_counts_of_authors():
     assert nips.distances(np.array([[5, 4, 6], [8, 4, 4]]), {0: 8, 1: 4}).tolist() == [3 + 0 + 2, 0]
 
 
-def test_distance_of_group_to_clade():
+def test_nearest_clade_of_genus_minimises_distance():
     """By sets of leaves."""
     tree = ct.simulate_tree(12, random_state=3)
     genera = np.array(list("xxyyyzxzzyxw"))
@@ -256,7 +259,7 @@ def test_tables_are_written_despite_drawing_errors(tmp_path, monkeypatch, capsys
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["figure2", "--jobs", "0"], "argument --jobs: '0' is not a whole number of at least 1"),
         (["figure2", "--repeats", "-3"], "'-3' is not a whole number of at least 1"),
@@ -266,13 +269,13 @@ def test_tables_are_written_despite_drawing_errors(tmp_path, monkeypatch, capsys
         (["figure9"], "invalid choice: 'figure9'"),
     ],
 )
-def test_invalid_options(arguments, said, capsys):
+def test_invalid_experiment_options_are_rejected(arguments, message, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_results_do_not_depend_on_the_number_of_processes():
+def test_results_are_independent_of_processes():
     assert run_repeats(abs, [-1, -2, -3], 3, Setting(jobs=2), "sizes") == [1, 2, 3]
     assert Setting(repeats=3).n_repeats(100, quick=1) == 3
     assert Setting(repeats=300).n_repeats(100, quick=1) == 100
@@ -288,5 +291,5 @@ def test_paper_and_results_name_same_methods():
     assert set(table1.PAPERS_METHODS.values()) <= methods
 
 
-def test_no_result_is_large():
+def test_stored_results_are_small():
     assert sum(path.stat().st_size for path in Path(RESULTS).iterdir()) < 2_000_000

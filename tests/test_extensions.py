@@ -1,4 +1,4 @@
-"""The kernels as they were built, as plain Python, and the constants that both have."""
+"""Compiled kernels and the same files as plain Python give the same results, with the same constants."""
 
 import re
 import subprocess
@@ -71,7 +71,7 @@ print(ct.baselines.BayesianHierarchicalClustering().fit(real).tree_.to_newick())
 """
 
 
-def printed(which):
+def run_program(which):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(PACKAGE), which], capture_output=True, text=True, check=True
     )
@@ -79,26 +79,26 @@ def printed(which):
 
 
 @compiled
-def test_source_and_build_agree():
-    """To the last digit, in every kind of inference."""
-    assert printed("source") == printed("build")
+def test_source_and_build_give_equal_results():
+    """Bitwise equal, for every inference method."""
+    assert run_program("source") == run_program("build")
 
 
-def test_constants_are_the_same_in_c():
+def test_constants_agree_in_python_and_c():
     declared = (PACKAGE / "_constants.pxd").read_text()
     in_c = {name: float(value) for name, value in re.findall(r"#define COALTREE_(\w+) \((.*)\)", declared)}
     in_c |= {name: float(value) for name, value in re.findall(r"^    (\w+) = (\d+)$", declared, re.MULTILINE)}
     assert in_c == {name: value for name, value in vars(_constants).items() if name.isupper()}
 
 
-def test_every_kernel_has_its_types():
+def test_every_kernel_has_pxd_file():
     kernels = [file for file in PACKAGE.glob("**/kernels/*.py") if file.name != "__init__.py"]
     assert len(kernels) > 8
     for file in kernels:
         assert file.with_suffix(".pxd").exists(), file
 
 
-def test_the_fastest_build_comes_first(tmp_path, monkeypatch):
+def test_avx2_build_is_preferred(tmp_path, monkeypatch):
     (tmp_path / "avx2").mkdir()
     (tmp_path / f"messages{EXTENSION_SUFFIXES[0]}").touch()
     monkeypatch.setattr(_extensions, "_has_avx2", lambda: True)
@@ -107,7 +107,7 @@ def test_the_fastest_build_comes_first(tmp_path, monkeypatch):
     assert _extensions.kernel_path([str(tmp_path)]) == [str(tmp_path)]
 
 
-def test_without_a_build_there_is_one_warning(tmp_path, monkeypatch):
+def test_missing_build_warns_once(tmp_path, monkeypatch):
     monkeypatch.setattr(_extensions, "_warned", False)
     (tmp_path / "messages.py").touch()
     (tmp_path / "avx2").mkdir()
@@ -122,8 +122,8 @@ def test_without_a_build_there_is_one_warning(tmp_path, monkeypatch):
 
 @compiled
 @pytest.mark.slow
-def test_all_builds_give_the_same_bits():
-    """Trees of the AVX2 build and of the one for any processor: vectors change nothing, nor do fused multiplications."""
+def test_all_builds_give_equal_results():
+    """Trees of the AVX2 build and of the generic build are bitwise equal."""
     folder = PACKAGE / "process" / "kernels"
     builds = [*folder.glob(f"messages*{EXTENSION_SUFFIXES[0]}"), *folder.glob(f"avx2/messages*{EXTENSION_SUFFIXES[0]}")]
     if len(builds) < 2 or not _extensions._has_avx2():
@@ -136,4 +136,4 @@ def test_all_builds_give_the_same_bits():
     done = subprocess.run(
         [sys.executable, "-c", program, str(PACKAGE), "build"], capture_output=True, text=True, check=True
     )
-    assert done.stdout == printed("build")
+    assert done.stdout == run_program("build")

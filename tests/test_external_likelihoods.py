@@ -30,7 +30,7 @@ needs_ds1 = pytest.mark.skipif(not DS1.is_file(), reason="DS1 is not here: COALT
 
 def alignment(n=12, n_sites=300, seed=0):
     """Return a tree and an alignment drawn from it, where some cells are sets of bases or missing."""
-    tree = scaled(ct.simulate_tree(n, seed), 0.1)
+    tree = scale_tree(ct.simulate_tree(n, seed), 0.1)
     process = ct.Multinomial(JUKES_CANTOR, [[0.25] * 4] * n_sites)
     X, rng = process.simulate(tree, seed + 1), np.random.default_rng(seed)
     for i, d in zip(*np.nonzero(rng.random(X.shape) < 0.15), strict=True):
@@ -40,7 +40,7 @@ def alignment(n=12, n_sites=300, seed=0):
     return tree, X
 
 
-def scaled(tree, factor):
+def scale_tree(tree, factor):
     return ct.Tree(tree.children, factor * tree.heights, tree.leaf_names)
 
 
@@ -71,9 +71,9 @@ def iqtree_log_likelihood(rows, tree, folder, *options):
     (folder / "tree.nwk").write_text(newick(tree))
     command = [IQTREE, "-s", "rows.phy", "-te", "tree.nwk", "-blfix", "-nt", "1", "-redo", "-keep-ident", *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    found = re.search(r"BEST SCORE FOUND : (-[\d.]+)", done.stdout)
-    assert found, done.stdout[-2000:] + done.stderr
-    return float(found[1])
+    match = re.search(r"BEST SCORE FOUND : (-[\d.]+)", done.stdout)
+    assert match, done.stdout[-2000:] + done.stderr
+    return float(match[1])
 
 
 MRBAYES = """#NEXUS
@@ -113,9 +113,9 @@ def mrbayes_log_likelihood(rows, tree, folder, datatype, model, prior):
     done = subprocess.run(
         [mrbayes.PROGRAM, "rows.nex"], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
-    found = re.search(r"Initial log likelihoods and log prior probs.*?Chain 1 -- (-[\d.]+)", done.stdout, re.DOTALL)
-    assert found, done.stdout[-2000:]
-    return float(found[1])
+    match = re.search(r"Initial log likelihoods and log prior probs.*?Chain 1 -- (-[\d.]+)", done.stdout, re.DOTALL)
+    assert match, done.stdout[-2000:]
+    return float(match[1])
 
 
 @needs_iqtree
@@ -154,23 +154,23 @@ def ds1():
 @needs_iqtree
 def test_iqtree_agrees_on_ds1(ds1, tmp_path):
     X, tree, process = ds1
-    found = iqtree_log_likelihood(mrbayes.letters(X, bases=True), tree, tmp_path, "-st", "DNA", "-m", "JC")
-    assert found == pytest.approx(process.log_likelihood(tree, X), abs=0.01)
+    actual = iqtree_log_likelihood(mrbayes.letters(X, bases=True), tree, tmp_path, "-st", "DNA", "-m", "JC")
+    assert actual == pytest.approx(process.log_likelihood(tree, X), abs=0.01)
 
 
 @needs_ds1
 @needs_mrbayes
 def test_mrbayes_agrees_on_ds1(ds1, tmp_path):
     X, tree, process = ds1
-    found = mrbayes_log_likelihood(
+    actual = mrbayes_log_likelihood(
         mrbayes.letters(X, bases=True), tree, tmp_path, "dna", "nst=1 rates=equal", "statefreqpr=fixed(equal)"
     )
-    assert found == pytest.approx(process.log_likelihood(tree, X), abs=0.1)
+    assert actual == pytest.approx(process.log_likelihood(tree, X), abs=0.1)
 
 
 def matrix_of_morphology(n_states, n=10, n_columns=60, seed=3):
     """Return a tree and variable columns drawn from it; each has all of its states."""
-    tree = scaled(ct.simulate_tree(n, seed), 0.1)
+    tree = scale_tree(ct.simulate_tree(n, seed), 0.1)
     rate = CHANGES * n_states / (n_states - 1)
     process = ct.Multinomial(rate, [[1 / n_states] * n_states] * n_columns, 0.0, "variable")
     X = process.simulate(tree, seed + 1)
@@ -198,8 +198,8 @@ def test_iqtree_agrees_on_mkv(n_states, tmp_path):
     tree, X, rate = matrix_of_morphology(n_states)
     assert X.shape[1] > 10
     ours = conditional_log_likelihood(tree, X, rate, n_states)
-    found = iqtree_log_likelihood(symbols(X), tree, tmp_path, "-st", "MORPH", "-m", "MK+ASC")
-    assert found == pytest.approx(ours, abs=2e-3)
+    actual = iqtree_log_likelihood(symbols(X), tree, tmp_path, "-st", "MORPH", "-m", "MK+ASC")
+    assert actual == pytest.approx(ours, abs=2e-3)
 
 
 @needs_mrbayes
@@ -223,10 +223,10 @@ def test_mrbayes_agrees_on_mkv(n_states, tmp_path):
     zeros = np.zeros((len(X), 1))
     constant = 2 * np.exp(ct.Multinomial(2 * CHANGES, [[0.5, 0.5]]).log_likelihood(tree, zeros))
     for cells in (complete, X):
-        found = mrbayes_log_likelihood(
+        actual = mrbayes_log_likelihood(
             symbols(cells), tree, tmp_path, "standard", "coding=variable rates=equal", "symdirihyperpr=fixed(infinity)"
         )
         ours = plain.log_likelihood(tree, cells) - n_columns * np.log1p(-constant)
-        assert found == pytest.approx(ours, rel=1e-5)
+        assert actual == pytest.approx(ours, rel=1e-5)
         if n_states == 2 and cells is complete:
-            assert found == pytest.approx(conditional_log_likelihood(tree, cells, rate, n_states), rel=1e-5)
+            assert actual == pytest.approx(conditional_log_likelihood(tree, cells, rate, n_states), rel=1e-5)

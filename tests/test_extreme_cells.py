@@ -1,4 +1,4 @@
-"""Extreme cells in the table of a tree: which they are, where they go, and which rows are odd because of them."""
+"""Extreme cells: how they are moved for the search, and which rows are odd because of them."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def by_definition(values):
     st.integers(0, 10_000),
     st.lists(st.tuples(st.floats(-1e3, 1e3), st.integers(1, 3)), max_size=5),
 )
-def test_gaps_are_shortened_as_defined(n, seed, far):
+def test_shorten_gaps_matches_definition(n, seed, far):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=n).round(seed % 3)
     at = 0
@@ -64,8 +64,8 @@ def test_gaps_are_shortened_as_defined(n, seed, far):
         assert levels.shape == (n + 1, 0)
 
 
-def test_ordinary_columns_are_left_alone():
-    """Of a hundred columns of each kind: a normal cell is never so far, a lone exponential one once in a thousand tables."""
+def test_shorten_gaps_keeps_ordinary_columns():
+    """In a hundred columns of each kind: normal cells are never so extreme, single exponential ones once in a thousand tables."""
     rng = np.random.default_rng(0)
     for X in (
         rng.normal(size=(100, 100)),
@@ -79,7 +79,7 @@ def test_ordinary_columns_are_left_alone():
     assert shorten_gaps(rng.exponential(size=(200, 20)))[1].any(axis=0).sum() <= 2
 
 
-def test_odd_rows_are_too_few_for_a_cluster():
+def test_find_odd_rows_finds_small_groups_only():
     levels = np.zeros((200, 3), dtype=np.intp)
     levels[0] = 1, 1, 0
     levels[1] = 1, 0, 0  # like row 0 in one of two
@@ -95,7 +95,7 @@ def test_odd_rows_are_too_few_for_a_cluster():
     assert find_odd_rows(levels[:, :0], 2).tolist() == []
 
 
-def test_new_cells_are_extreme_beyond_twice_the_range():
+def test_new_cells_beyond_twice_the_range_are_extreme():
     X = np.column_stack([np.linspace(0, 1, 30), np.repeat([0.0, 1.0], [25, 5])])  # the second column has no scale
     new = np.array([[2.9, 0.0], [3.1, 0.0], [-1.9, 0.0], [-2.1, 0.0], [0.5, 9.0], [np.nan, 0.0]])
     assert are_extreme(new, X).tolist() == [False, True, False, True, False, False]
@@ -103,7 +103,7 @@ def test_new_cells_are_extreme_beyond_twice_the_range():
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_a_tree_does_not_depend_on_how_far_an_outlier_is(tmp_path):
+def test_tree_is_independent_of_outlier_distance(tmp_path):
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(40, 3)), rng.normal(size=(40, 3)) + 5, np.zeros((1, 3))])
     trees = []
@@ -120,7 +120,7 @@ def test_a_tree_does_not_depend_on_how_far_an_outlier_is(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_branches_outside_of_clusters_are_those_of_the_definition(seed):
+def test_branches_outside_clusters_match_definition(seed):
     """A branch is in a cluster that has 90 % of the leaves below it; the one above the root is in none."""
     tree = ct.simulate_tree(60, seed)
     labels = np.random.default_rng(seed).choice(3, 60, p=[0.9, 0.07, 0.03])

@@ -1,4 +1,4 @@
-"""Units, rates and arguments at and beyond the edge of what double precision holds: a right answer or one sentence."""
+"""Units, rates and arguments at the limits of double precision: a correct result or an error message."""
 
 from typing import get_args
 
@@ -18,8 +18,8 @@ CODES = np.round(np.abs(X))
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("scale", [1e-50, 1e-20, 1e20, 1e50])
-def test_heights_follow_the_units(rule, scale):
-    """Where values are tiny heights go as their square, where they are huge as their distance (c is 1) or its order alone."""
+def test_heights_scale_with_units(rule, scale):
+    """For tiny values heights grow with their squares; for huge ones with their distances, or only in the same order."""
     tree = ct.greedy(scale * X, ct.Brownian(), rule).tree
     near = ct.greedy(scale * (1 + 1e-3) * X, ct.Brownian(), rule).tree
     assert np.array_equal(tree.children, near.children)
@@ -29,7 +29,7 @@ def test_heights_follow_the_units(rule, scale):
 
 
 @pytest.mark.parametrize("scale", [1e9, 1e12, 1e30])
-def test_a_wide_column_does_not_blur_a_narrow_one_that_is_seen_alone(scale):
+def test_wide_column_does_not_blur_narrow_column(scale):
     Y = np.column_stack([np.linspace(0, 1, 20) ** 2, scale * np.sin(np.arange(20.0))])
     Y[:10, 1] = np.nan
     merged = ct.greedy(Y, ct.Brownian()).tree
@@ -87,31 +87,31 @@ def test_invalid_equilibria_are_rejected(equilibrium):
 
 
 @pytest.mark.parametrize("n_jobs", [0, "a", 1.5, True])
-def test_bad_n_jobs_are_refused(n_jobs):
+def test_invalid_n_jobs_is_rejected(n_jobs):
     with pytest.raises(InputError, match="n_jobs is"):
         ct.greedy(X, ct.Brownian(), n_jobs=n_jobs)
 
 
-def test_more_jobs_than_any_machine_has():
+def test_huge_n_jobs_is_accepted():
     assert ct.greedy(X, ct.Brownian(), n_jobs=100_000).tree == ct.greedy(X, ct.Brownian()).tree
 
 
-def test_progress_must_be_callable_and_numbers_real():
+def test_invalid_progress_and_complex_table_are_rejected():
     with pytest.raises(InputError, match="progress is 5"):
         ct.greedy(X, ct.Brownian(), progress=5)
     with pytest.raises(InputError, match="complex"):
         ct.greedy(X + 1j, ct.Brownian())
 
 
-def test_many_identical_rows():
+def test_greedy_of_many_identical_rows():
     with pytest.warns(ct.errors.InputWarning, match="20 merge"):
         result = ct.greedy(np.repeat(X, 3, axis=0), ct.Brownian())
     assert np.all(result.tree.merge_heights[:20] == 0)
     assert np.isfinite(result.log_joint)
 
 
-def test_codes_beside_the_largest_numbers_stay_finite():
-    """Without a warning, which would be an error here. What is not known stays infinite."""
+def test_decoded_extreme_codes_stay_finite():
+    """Warnings are errors here. Unknown values stay infinite."""
     largest = np.finfo(float).max
     scale, _ = ColumnScale.fit(np.array([-largest, 0.0, largest]), True)
     np.testing.assert_array_equal(

@@ -1,4 +1,4 @@
-"""Files of data sets: from a folder, from the web, and what is said when they cannot be had."""
+"""Files of data sets: from a local folder or from the web, and the messages if they are not available."""
 
 import errno
 import functools
@@ -19,10 +19,10 @@ CONTENT = b"red,blue\n1,2\n"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    asked = 0
+    n_requests = 0
 
     def do_GET(self):
-        Quiet.asked += 1
+        Quiet.n_requests += 1
         super().do_GET()
 
     def log_message(self, *arguments):
@@ -50,7 +50,7 @@ def web(tmp_path, monkeypatch):
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         publish(monkeypatch, f"http://127.0.0.1:{server.server_port}/bricks.csv")
-        Quiet.asked = 0
+        Quiet.n_requests = 0
         yield folder
         server.shutdown()
         thread.join()
@@ -68,7 +68,7 @@ def own_folder(tmp_path, monkeypatch, content):
     return folder
 
 
-def test_addresses_are_pinned():
+def test_source_addresses_are_pinned():
     for name, source in SOURCES.items():
         assert source.address.startswith("https://raw.githubusercontent.com/")
         commit = source.address.split("/")[5]
@@ -83,7 +83,7 @@ def test_download_is_cached(web, cache):
     assert fetching.fetch_file(NAME) == CONTENT
     assert (cache / NAME).read_bytes() == CONTENT
     assert fetching.fetch_file(NAME) == CONTENT
-    assert Quiet.asked == 1
+    assert Quiet.n_requests == 1
 
 
 def test_damaged_download_is_repeated(web, cache):
@@ -95,7 +95,7 @@ def test_damaged_download_is_repeated(web, cache):
 def test_local_folder_has_priority(web, cache, tmp_path, monkeypatch):
     own_folder(tmp_path, monkeypatch, CONTENT)
     assert fetching.fetch_file(NAME) == CONTENT
-    assert Quiet.asked == 0
+    assert Quiet.n_requests == 0
     assert not cache.exists()
 
 
@@ -103,7 +103,7 @@ def test_missing_files_are_downloaded(web, cache, tmp_path, monkeypatch):
     folder = own_folder(tmp_path, monkeypatch, CONTENT)
     (folder / NAME).unlink()
     assert fetching.fetch_file(NAME) == CONTENT
-    assert Quiet.asked == 1
+    assert Quiet.n_requests == 1
 
 
 def test_local_folder_is_verified(tmp_path, monkeypatch):
@@ -113,7 +113,7 @@ def test_local_folder_is_verified(tmp_path, monkeypatch):
         fetching.fetch_file(NAME)
 
 
-def test_invalid_folder(tmp_path, monkeypatch):
+def test_missing_data_folder_is_rejected(tmp_path, monkeypatch):
     publish(monkeypatch, "https://example.org/bricks.csv")
     monkeypatch.setenv("COALTREE_DATA", str(tmp_path / "nowhere"))
     with refused("COALTREE_DATA nowhere folder"):
@@ -121,13 +121,13 @@ def test_invalid_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("method", "said"),
+    ("method", "message"),
     [
         ("read_bytes", r"bricks.csv cannot be read: Permission denied\."),
         ("is_file", r"bricks.csv .*Permission denied"),
     ],
 )
-def test_unreadable_file(tmp_path, monkeypatch, method, said):
+def test_unreadable_file_is_reported(tmp_path, monkeypatch, method, message):
     publish(monkeypatch, "https://example.org/bricks.csv")
     own_folder(tmp_path, monkeypatch, CONTENT)
 
@@ -135,31 +135,31 @@ def test_unreadable_file(tmp_path, monkeypatch, method, said):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(f"pathlib.Path.{method}", refuse)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         fetching.fetch_file(NAME)
 
 
-def test_another_file_at_the_address_is_not_kept(web, cache):
+def test_download_with_wrong_checksum_is_not_kept(web, cache):
     (web / "bricks.csv").write_bytes(b"something else")
     with refused("http://127.0.0.1 file published"):
         fetching.fetch_file(NAME)
     assert not (cache / NAME).exists()
 
 
-def test_offline(web, cache, monkeypatch):
+def test_offline_download_is_reported(web, cache, monkeypatch):
     publish(monkeypatch, "http://127.0.0.1:9/bricks.csv")  # nobody listens there
     with refused("downloaded http://127.0.0.1:9/bricks.csv (ConnectionError)"):
         fetching.fetch_file(NAME)
 
 
-def test_offline_with_a_folder_that_lacks_the_file(web, cache, tmp_path, monkeypatch):
+def test_offline_download_names_data_folder(web, cache, tmp_path, monkeypatch):
     publish(monkeypatch, "http://127.0.0.1:9/bricks.csv")
     monkeypatch.setenv("COALTREE_DATA", str(tmp_path))
     with pytest.raises(InputError, match=rf"is not in {tmp_path} \(COALTREE_DATA\) and could not be downloaded"):
         fetching.fetch_file(NAME)
 
 
-def test_unavailable_url(web, cache, monkeypatch):
+def test_unavailable_url_is_reported(web, cache, monkeypatch):
     (web / "bricks.csv").unlink()
     with refused("downloaded (HTTPError)"):
         fetching.fetch_file(NAME)
@@ -172,7 +172,7 @@ def test_unavailable_url(web, cache, monkeypatch):
         (PermissionError("in the words of pooch"), "Permission denied"),
     ],
 )
-def test_a_download_that_cannot_be_kept(web, cache, monkeypatch, error, reason):
+def test_unwritable_cache_is_reported(web, cache, monkeypatch, error, reason):
     def fail(*arguments, **options):
         raise error
 
@@ -181,19 +181,19 @@ def test_a_download_that_cannot_be_kept(web, cache, monkeypatch, error, reason):
         fetching.fetch_file(NAME)
 
 
-def test_a_file_in_the_place_of_the_folder(web, cache):
+def test_file_in_place_of_cache_folder_is_reported(web, cache):
     cache.parent.write_text("in the way")
     with refused("coaltree directory"):
         fetching.fetch_file(NAME)
 
 
-def test_without_pooch(web, cache, monkeypatch):
+def test_missing_pooch_has_install_hint(web, cache, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "coaltree\[data\]"'):
         fetching.fetch_file(NAME)
 
 
-def test_line_endings_of_downloads(tmp_path, monkeypatch):
+def test_text_lines_are_split_and_decoded(tmp_path, monkeypatch):
     content = "a\x85b\r\nc\x0cd\n\n".encode("latin-1")
     publish(monkeypatch, "https://example.org/bricks.csv", content)
     own_folder(tmp_path, monkeypatch, content)

@@ -1,4 +1,4 @@
-"""Files for the user, whole or not at all."""
+"""Files are written completely or not at all."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ def everything(folder):
 
 
 @pytest.mark.parametrize(("data", "stored"), [("Löß\n", "Löß\n".encode()), (b"\x00\r\n", b"\x00\r\n")])
-def test_a_file_is_written_and_replaced(tmp_path, data, stored):
+def test_write_atomic_writes_and_replaces_file(tmp_path, data, stored):
     path = tmp_path / "out.txt"
     for _ in range(2):
         write_atomic(path, data)
@@ -36,7 +36,7 @@ def test_a_file_is_written_and_replaced(tmp_path, data, stored):
     assert everything(tmp_path) == ["out.txt"]
 
 
-def test_a_file_has_the_usual_permissions(tmp_path):
+def test_write_atomic_uses_default_permissions(tmp_path):
     (tmp_path / "plain").write_text("")
     write_atomic(tmp_path / "whole", "")
     assert (tmp_path / "whole").stat().st_mode == (tmp_path / "plain").stat().st_mode
@@ -44,7 +44,7 @@ def test_a_file_has_the_usual_permissions(tmp_path):
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path, monkeypatch, step, error):
+def test_failed_write_keeps_old_file(tmp_path, monkeypatch, step, error):
     path = tmp_path / "out.txt"
     path.write_text("old")
 
@@ -61,7 +61,7 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path, monkeypatch, st
     assert everything(tmp_path) == ["out.txt"]
 
 
-def test_a_file_in_the_place_of_a_folder_or_in_no_folder(tmp_path):
+def test_write_atomic_rejects_folder_paths(tmp_path):
     with pytest.raises(InputError, match="it is a folder"):
         write_atomic(tmp_path, "text")
     with pytest.raises(InputError, match="No such file or directory"):
@@ -72,7 +72,7 @@ def test_a_file_in_the_place_of_a_folder_or_in_no_folder(tmp_path):
 @pytest.mark.parametrize("function", ["fsync", "replace"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 @pytest.mark.parametrize("n_good", range(6))
-def test_files_in_several_folders_are_written_together_or_not_at_all(tmp_path, monkeypatch, function, error, n_good):
+def test_files_in_several_folders_are_written_atomically(tmp_path, monkeypatch, function, error, n_good):
     """Three files are written and moved; fail at each."""
     (tmp_path / "sub").mkdir()
     paths = [tmp_path / "x.txt", tmp_path / "sub" / "y.txt", tmp_path / "sub" / "z.txt"]
@@ -119,7 +119,7 @@ def test_unrestorable_files_are_kept_with_backup(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("way", ["folder", "together"])
-def test_file_systems_without_links(tmp_path, monkeypatch, way):
+def test_write_atomic_works_without_hard_links(tmp_path, monkeypatch, way):
     def refuse(*arguments):
         raise OSError(1, "Operation not permitted")
 
@@ -152,7 +152,7 @@ def test_file_systems_without_links(tmp_path, monkeypatch, way):
 
 
 @pytest.mark.parametrize("n_moved", range(4))
-def test_a_folder_is_finished_after_a_kill(tmp_path, n_moved):
+def test_interrupted_replacement_is_finished_later(tmp_path, n_moved):
     """A process that dies between two moves leaves a complete stage, which the next reader or writer moves into place."""
     (tmp_path / "x.txt").write_text("old")
     (tmp_path / "z.txt").write_text("old")
@@ -177,11 +177,11 @@ def test_a_folder_is_finished_after_a_kill(tmp_path, n_moved):
     ended = subprocess.run([sys.executable, "-c", script, tmp_path, str(n_moved)], check=False)
     assert ended.returncode == (0 if n_moved == 3 else -9)
     finish_interrupted(tmp_path)
-    found = {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()}
-    assert found == ({"x.txt": "old", "z.txt": "old"} if n_moved == 0 else {"x.txt": "new", "y.txt": "new"})
+    values = {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()}
+    assert values == ({"x.txt": "old", "z.txt": "old"} if n_moved == 0 else {"x.txt": "new", "y.txt": "new"})
 
 
-def test_a_device_is_not_replaced_by_a_file(tmp_path):
+def test_device_files_are_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for write in (lambda path: write_atomic(path, "x"), lambda path: write_files_atomic({path: "x"}), check_writable):
         with refused("pipe written plain file"):
@@ -190,7 +190,7 @@ def test_a_device_is_not_replaced_by_a_file(tmp_path):
     assert everything(tmp_path) == ["pipe"]
 
 
-def test_files_together_are_not_written_over_a_folder(tmp_path):
+def test_files_do_not_replace_folder(tmp_path):
     (tmp_path / "sub").mkdir()
     with pytest.raises(InputError, match="sub cannot be written: it is a folder"):
         write_files_atomic({tmp_path / "x.txt": "x", tmp_path / "sub": "y"})
@@ -213,7 +213,7 @@ def test_write_check_leaves_no_trace(tmp_path):
             check_writable(path)
 
 
-def test_tables_as_csv():
+def test_csv_text_quotes_and_formats():
     text = csv_text({"a, b": ["x", 'say "y"'], "n": [0.1 + 0.2, 3], "empty": [None, ""]})
     assert text == '"a, b",n,empty\nx,0.30000000000000004,\n"say ""y""",3,\n'
     assert csv_text({"a": []}) == "a\n"
@@ -221,7 +221,7 @@ def test_tables_as_csv():
         csv_text({"a": [1], "b": []})
 
 
-def test_a_folder_gets_all_files_at_the_end(tmp_path):
+def test_output_folder_writes_files_at_end(tmp_path):
     outdir = tmp_path / "a" / "b"
     with OutputFolder(outdir) as folder:
         folder.add("x.txt", "x")
@@ -236,7 +236,7 @@ def test_a_folder_gets_all_files_at_the_end(tmp_path):
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_a_block_that_fails_leaves_nothing_behind(tmp_path, error):
+def test_output_folder_writes_nothing_on_error(tmp_path, error):
     def work(outdir):
         with OutputFolder(outdir) as folder:
             folder.add("x.txt", "x")
@@ -253,7 +253,7 @@ def test_a_block_that_fails_leaves_nothing_behind(tmp_path, error):
     assert everything(tmp_path) == ["old", "old/x.txt"]
 
 
-def test_a_folder_that_others_use_is_not_removed(tmp_path):
+def test_output_folder_keeps_foreign_files(tmp_path):
     outdir = tmp_path / "a"
 
     def work():
@@ -269,7 +269,7 @@ def test_a_folder_that_others_use_is_not_removed(tmp_path):
 @pytest.mark.parametrize("function", ["fsync", "replace"])
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
 @pytest.mark.parametrize("n_good", range(6))
-def test_writing_that_fails_midway_changes_nothing(tmp_path, monkeypatch, function, error, n_good):
+def test_output_folder_restores_files_on_failure(tmp_path, monkeypatch, function, error, n_good):
     """Three files are written and moved, and before that the folder that they are in; fail at each."""
     (tmp_path / "x.txt").write_text("old x")
     (tmp_path / "z.txt").write_text("old z")
@@ -300,14 +300,14 @@ def test_writing_that_fails_midway_changes_nothing(tmp_path, monkeypatch, functi
 
 
 @pytest.mark.parametrize("n_good", range(6))
-def test_an_interrupt_right_after_a_folder_was_made(tmp_path, monkeypatch, n_good):
+def test_interrupt_after_folder_creation_leaves_nothing(tmp_path, monkeypatch, n_good):
     """Two folders and the one to try on entering, three more for writing."""
-    mkdir, made = Path.mkdir, []
+    mkdir, created = Path.mkdir, []
 
     def interrupted(path, *arguments, **options):
         mkdir(path, *arguments, **options)
-        made.append(path)
-        if len(made) == n_good + 1:
+        created.append(path)
+        if len(created) == n_good + 1:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "mkdir", interrupted)
@@ -316,7 +316,7 @@ def test_an_interrupt_right_after_a_folder_was_made(tmp_path, monkeypatch, n_goo
     assert everything(tmp_path) == []
 
 
-def test_folders_that_cannot_be_used(tmp_path, monkeypatch):
+def test_output_folder_rejects_unusable_paths(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file is a file"):
         OutputFolder(tmp_path / "file").__enter__()
@@ -347,7 +347,7 @@ def test_folders_that_cannot_be_used(tmp_path, monkeypatch):
     assert everything(tmp_path) == ["file", "sub"]
 
 
-def test_a_folder_that_is_locked(tmp_path):
+def test_output_folder_rejects_locked_folder(tmp_path):
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")
     tmp_path.chmod(0o500)
@@ -358,7 +358,7 @@ def test_a_folder_that_is_locked(tmp_path):
         tmp_path.chmod(0o700)
 
 
-def test_names_are_quoted_in_the_table_of_clusters():
+def test_clusters_csv_quotes_names():
     names = ["plain", 'a "b"', "c, d", "e\nf", "Ωmega", "  x"]
     text = clusters_csv(names, np.array([0, 1, 0, 2, 2, 1]))
     assert list(csv.reader(io.StringIO(text))) == [
@@ -370,7 +370,7 @@ def test_names_are_quoted_in_the_table_of_clusters():
         clusters_csv(["a"], [0, 1])
 
 
-def test_json_is_strict():
+def test_json_text_is_strict():
     facts = files.to_plain_values(
         {"a": np.float64(math.nan), "b": [np.int64(2), -math.inf, (np.True_, 0.5)], 3: None, "ü": "ß"}
     )
@@ -391,7 +391,7 @@ def comb(n):
     return Tree(children, [0.0] * n + list(range(1, n)))
 
 
-def test_pictures_grow_up_to_a_limit():
+def test_picture_size_is_bounded():
     sizes = {n: png_size(dendrogram_png(comb(n), np.arange(n) % 2, "t")) for n in (1, 2, 40, 300, 301, 900)}
     heights = {n: height for n, (_, height) in sizes.items()}
     assert heights[2] < heights[40] < heights[300] < 6000
@@ -399,20 +399,20 @@ def test_pictures_grow_up_to_a_limit():
     assert all(width < 2000 for width, _ in sizes.values())
 
 
-def test_pictures_are_the_same_every_time_and_leave_pyplot_alone():
-    drawn = [dendrogram_png(comb(5), [0, 0, 1, 1, 2], "a $title_ of_ $ 5 %") for _ in range(2)]
-    assert drawn[0] == drawn[1]
+def test_pictures_are_reproducible_without_pyplot_figures():
+    draws = [dendrogram_png(comb(5), [0, 0, 1, 1, 2], "a $title_ of_ $ 5 %") for _ in range(2)]
+    assert draws[0] == draws[1]
     if "matplotlib.pyplot" in sys.modules:
         assert sys.modules["matplotlib.pyplot"].get_fignums() == []
 
 
-def test_pictures_without_matplotlib(monkeypatch):
+def test_missing_matplotlib_has_install_hint(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingDependencyError, match=r"coaltree\[cli\]"):
         dendrogram_png(comb(3), [0, 0, 0], "t")
 
 
-def test_names_in_any_script_draw_without_a_warning(recwarn):
+def test_names_in_any_script_draw_without_warning(recwarn):
     tree = Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["日本", "العربية", "हिन्दी"])
     families = mpl.rcParams["font.family"]
     assert dendrogram_png(tree, [0, 0, 1], "ไทย").startswith(b"\x89PNG")

@@ -1,4 +1,4 @@
-"""Flat clusters: large enough, every row in the likeliest one, and sensible for tables that are not."""
+"""Flat clusters of the default cut: their size, outliers, and warnings about columns and rows."""
 
 import warnings
 
@@ -71,7 +71,7 @@ def by_walking(tree, min_size, n_clusters=None, height=None):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 10_000))
-def test_clusters_are_those_of_the_definition(n, min_size, seed):
+def test_cut_with_min_size_matches_definition(n, min_size, seed):
     tree = ct.simulate_tree(n, seed)
     for height in (0.0, 0.2, 0.5, 1.0, np.inf):
         assert cut_with_min_size(tree, min_size, height=height) == by_walking(tree, min_size, height=height)
@@ -81,24 +81,24 @@ def test_clusters_are_those_of_the_definition(n, min_size, seed):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(2, 30), st.integers(0, 10_000))
-def test_without_a_least_size_cuts_are_the_plain_ones(n, seed):
+def test_cut_without_min_size_equals_plain_cut(n, seed):
     tree = ct.simulate_tree(n, seed)
     X, process = np.zeros((n, 1)), ct.OrnsteinUhlenbeck(noise=1.0)
     for height in (0.1, 0.7):
-        found = flat_clusters(tree, X, process, Cut(height_threshold=height, min_cluster_size=1), RATE)
-        np.testing.assert_array_equal(found, cut_by_height(tree, height))
+        actual = flat_clusters(tree, X, process, Cut(height_threshold=height, min_cluster_size=1), RATE)
+        np.testing.assert_array_equal(actual, cut_by_height(tree, height))
     for k in (1, 2, n):
-        found = flat_clusters(tree, X, process, Cut(n_clusters=k, min_cluster_size=1), RATE)
-        np.testing.assert_array_equal(found, cut_by_count(tree, k))
+        actual = flat_clusters(tree, X, process, Cut(n_clusters=k, min_cluster_size=1), RATE)
+        np.testing.assert_array_equal(actual, cut_by_count(tree, k))
 
 
-def test_leaves_and_numbers():
+def test_number_clusters_numbers_by_first_row():
     tree = ct.Tree([[0, 2], [1, 3]], [0.0, 0.0, 0.0, 0.5, 1.0])
     assert sorted(tree.leaves_below(3).tolist()) == [0, 2]
     assert number_clusters(np.array([5, -1, 2, 5, 2])).tolist() == [0, -1, 1, 0, 1]
 
 
-def test_the_least_size_leaves_room_for_the_number_of_clusters():
+def test_min_cluster_rows_allows_number_of_clusters():
     assert min_cluster_rows(0.02, 1000) == 20
     assert min_cluster_rows(0.02, 20) == 2
     assert min_cluster_rows(0.02, 3, 3) == 1
@@ -106,7 +106,7 @@ def test_the_least_size_leaves_room_for_the_number_of_clusters():
     assert min_cluster_rows(0.0, 1000) == 1
 
 
-def test_without_a_number_clusters_have_two_rows_at_least():
+def test_default_clusters_have_two_rows_or_more():
     assert min_cluster_rows(0.02, 3) == min_cluster_rows(0.02, 2) == 2
     for X in ([[0.0], [0.1], [9.0]], [[0.0], [9.0]]):
         assert set(ct.CoalescentClustering().fit(X).labels_) == {0}
@@ -129,7 +129,7 @@ def test_small_distinct_group_is_reported():
         ct.CoalescentClustering(n_clusters=3).fit(blobs()[0])
 
 
-def test_one_way_to_cut_at_a_time():
+def test_cut_rules_exclude_each_other():
     model = ct.CoalescentClustering(resolution=0.3).fit(blobs()[0])
     assert model.cut(n_clusters=3).max() == 2  # instead of the resolution of the fit
     for ways in ({"resolution": 0.3}, {"height_threshold": 1.0}):
@@ -143,7 +143,7 @@ def test_one_way_to_cut_at_a_time():
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 5])
 def test_noise_is_one_cluster(columns):
-    """Of twelve tables of any of these widths, at most one was cut when the rule was made; three are no alarm."""
+    """Of twelve tables of each width at most one was cut when the rule was made; three are no alarm."""
     counts = [
         ct.CoalescentClustering().fit(np.random.default_rng(seed).normal(size=(200, columns))).n_clusters_
         for seed in range(100, 106)
@@ -151,7 +151,7 @@ def test_noise_is_one_cluster(columns):
     assert sum(count > 1 for count in counts) <= 2
 
 
-def test_the_reason_of_a_cut():
+def test_natural_cut_states_reason():
     X, _ = blobs()
     assert ct.CoalescentClustering().fit(X)._model.clusters_chosen_by == "gap"
     noise = np.random.default_rng(0).normal(size=(200, 5))
@@ -232,7 +232,7 @@ def test_default_resolution_gives_the_default_clusters():
     assert ct.CoalescentClustering(resolution=0.3).fit(X)._model.default_resolution is None
 
 
-def test_an_outlier_joins_the_cluster_with_the_largest_density():
+def test_outlier_joins_cluster_of_highest_density():
     """The cluster's share times the density of the row given the cluster, worked out by the normal distribution."""
     # two clusters whose lineages stand at height h, and a row that is left over
     X = np.array([[-2.0], [-1.8], [1.5], [1.7], [1.6], [0.4]])
@@ -252,7 +252,7 @@ def test_an_outlier_joins_the_cluster_with_the_largest_density():
     assert flat_clusters(tree, X, process.resolve(X), cut, RATE).tolist() == [0, 0, 1, 1, 1, -1]
 
 
-def test_more_resolution_splits_clusters():
+def test_higher_resolution_splits_clusters():
     X, classes = blobs(200, 6)
     model = ct.CoalescentClustering().fit(X)
     finest = None
@@ -279,7 +279,7 @@ def test_many_clear_clusters_are_found():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_noise_inside_of_clusters_is_not_cut(seed):
+def test_noise_within_clusters_is_not_cut(seed):
     """Fifty columns of noise put all splits above the default height of the cut."""
     rng = np.random.default_rng(seed)
     classes = np.repeat([0, 1], 100)
@@ -291,7 +291,7 @@ def test_noise_inside_of_clusters_is_not_cut(seed):
     assert model._model.clusters_chosen_by == "no structure within"
 
 
-def test_a_number_of_clusters_is_not_a_big_one_and_single_rows():
+def test_n_clusters_counts_clusters_without_outliers():
     X, classes = blobs()
     X[:2] += 20 * np.array([[1, -1, 1, -1], [-1, 1, -1, 1]])  # two rows far from all others and from each other
     model = ct.CoalescentClustering(n_clusters=3).fit(X)
@@ -306,7 +306,7 @@ def test_a_number_of_clusters_is_not_a_big_one_and_single_rows():
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
 
 
-def test_merge_heights_are_distinct():
+def test_default_merge_heights_are_distinct():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": rng.normal(size=80).round(1), "y": rng.normal(size=80), "z": rng.choice(list("ab"), 80)})
     X.iloc[::7, 1] = np.nan
@@ -317,11 +317,11 @@ def test_merge_heights_are_distinct():
 
 
 @pytest.mark.usefixtures("short_chains")
-def test_prediction_parameters_are_separate():
+def test_cluster_and_prediction_parameters_are_separate():
     X, _ = blobs(60)
     model = ct.CoalescentClustering().fit(X)
-    assert {own["rate"] for own in model.parameters_.values()} == {0.5}
-    assert all(own["noise_sd"] == pytest.approx(own["sd"]) for own in model.parameters_.values())
+    assert {parameters["rate"] for parameters in model.parameters_.values()} == {0.5}
+    assert all(parameters["noise_sd"] == pytest.approx(parameters["sd"]) for parameters in model.parameters_.values())
     before = model.labels_.copy(), model.tree_
     scores = model.score_samples(X)
     assert model.prediction_parameters_["x0"] != model.parameters_["x0"]
@@ -338,7 +338,7 @@ def test_prediction_parameters_are_separate():
         ("assign_outliers", "no"), ("noise", 1.0),
     ],
 )  # fmt: skip
-def test_wrong_values_are_named(name, value):
+def test_invalid_cluster_parameters_are_rejected(name, value):
     with pytest.raises(InputError, match=f"{name} is {value!r}"):
         ct.CoalescentClustering(**{name: value}).fit([[0.0], [1.0], [2.0]])
 
@@ -346,7 +346,7 @@ def test_wrong_values_are_named(name, value):
 # -- tables that are not sensible: clusters and warnings are --------------------------------------------------------------
 
 
-def told(X, *parts, **parameters):
+def fit_and_check_warnings(X, *parts, **parameters):
     """Fit, and check that there is one warning, which has all parts in it; none without any."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -358,31 +358,35 @@ def told(X, *parts, **parameters):
     return model
 
 
-def test_a_constant_column_changes_nothing():
+def test_constant_column_does_not_change_clusters():
     X, _ = blobs()
-    with_constant = told(np.column_stack([X, np.full(len(X), 7.0)]), "1 column is constant and ignored: 'x4'")
-    np.testing.assert_array_equal(with_constant.labels_, told(X).labels_)
+    with_constant = fit_and_check_warnings(
+        np.column_stack([X, np.full(len(X), 7.0)]), "1 column is constant and ignored: 'x4'"
+    )
+    np.testing.assert_array_equal(with_constant.labels_, fit_and_check_warnings(X).labels_)
 
 
-def test_a_column_of_two_values_joins_in():
+def test_binary_column_contributes_to_clusters():
     X, classes = blobs()
-    model = told(np.column_stack([X, classes == 0]))
+    model = fit_and_check_warnings(np.column_stack([X, classes == 0]))
     assert adjusted_rand_score(classes, model.labels_) > 0.9
 
 
 def test_rare_binary_column_is_not_tail():
     X, classes = blobs()
-    model = told(np.column_stack([X, np.arange(len(X)) == 5]), "far from all others: '5'")  # its row is an outlier
+    model = fit_and_check_warnings(
+        np.column_stack([X, np.arange(len(X)) == 5]), "far from all others: '5'"
+    )  # its row is an outlier
     assert adjusted_rand_score(classes, model.labels_) > 0.9
 
 
 @pytest.mark.parametrize("distance", [1e2, 1e4, 1e6])
-def test_an_outlier_in_one_column_is_named_and_costs_nothing(distance):
+def test_outlier_in_one_column_is_reported_without_effect(distance):
     X, classes = blobs()
     without = ct.CoalescentClustering().fit(X[1:]).labels_
     X[0, 0] = distance * X[:, 0].std()
     parts = "extreme in column 'x0'", "in row 0 (counted from 0)", "nearer to the others", 'standardize="power"'
-    model = told(X, *parts, assign_outliers=False)
+    model = fit_and_check_warnings(X, *parts, assign_outliers=False)
     assert model.labels_[0] == -1
     assert adjusted_rand_score(without, model.labels_[1:]) == 1
     with warnings.catch_warnings():
@@ -394,26 +398,26 @@ def test_an_outlier_in_one_column_is_named_and_costs_nothing(distance):
     assert adjusted_rand_score(classes[1:], drawn_in.labels_[1:]) > 0.9
 
 
-def test_a_tail_is_named():
+def test_row_in_tail_is_reported():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
     X[:, 2] = rng.lognormal(size=200)
     X[[5, 60], 2] = 150.0, 170.0  # together they have less of the variance than a lone cell would
     table = pd.DataFrame(X, columns=list("abcd"), index=[f"r{i}" for i in range(200)])
     parts = "Cells are extreme in column 'c'", "170 in row 60 ('r60')", "150 in row 5 ('r5')"
-    model = told(table, *parts, "nearer to the others", assign_outliers=False)
+    model = fit_and_check_warnings(table, *parts, "nearer to the others", assign_outliers=False)
     assert np.flatnonzero(model.labels_ < 0).tolist() == [5, 60]
-    model = told(
+    model = fit_and_check_warnings(
         table, *parts, "the top of the tree", assign_outliers=False, noise=0.5
     )  # which keeps the scale of columns
     sides = [set(model.tree_.leaves_below(child).tolist()) for child in model.children_[-1]]
     assert min(sides, key=len) == {5, 60}
-    told(table, standardize="power")
+    fit_and_check_warnings(table, standardize="power")
     table.iloc[[5, 60], 2] = np.nan
     assert "r60" not in " ".join(ct.CoalescentClustering(min_cluster_size=1).fit(table).remarks_)
 
 
-def test_stray_rows_are_those_of_the_definition():
+def test_find_stray_rows_matches_definition():
     """A comb of 30 leaves, of which those that join last are far out in the second column."""
     n = 30
     children = [[0, 1], *([k, n + k - 2] for k in range(2, n))]
@@ -433,53 +437,57 @@ def test_stray_rows_are_those_of_the_definition():
 def test_noise_has_no_stray_rows():
     """Of 10 tables of normal noise, which is 8 standard deviations out once in 10^15 cells."""
     for seed in range(10):
-        told(np.random.default_rng(seed).normal(size=(120, 4)))
+        fit_and_check_warnings(np.random.default_rng(seed).normal(size=(120, 4)))
 
 
-def test_noise_columns_beside_informative_ones():
-    """Two columns tell three clusters apart by 12 deviations, fifty others are noise."""
+def test_noise_columns_do_not_hide_clusters():
+    """Two columns separate three clusters by 12 deviations; fifty others are noise."""
     rng = np.random.default_rng(1)
     classes = np.arange(150) % 3
     X = np.column_stack(
         [rng.normal(size=(150, 2)) + 12 * np.array([[0, 0], [1, 0], [0, 1]])[classes], rng.normal(size=(150, 50))]
     )
-    known = told(X, n_clusters=3)
+    known = fit_and_check_warnings(X, n_clusters=3)
     assert adjusted_rand_score(classes, known.labels_) > 0.8
     assert np.bincount(known.labels_).min() >= 3
 
 
-def test_duplicated_columns_are_told_and_change_little():
+def test_duplicated_columns_are_reported_and_change_little():
     X, classes = blobs()
-    model = told(np.hstack([X, X[:, :2]]), "2 columns are copies of others", "'x4' of 'x0'; 'x5' of 'x1'")
+    model = fit_and_check_warnings(
+        np.hstack([X, X[:, :2]]), "2 columns are copies of others", "'x4' of 'x0'; 'x5' of 'x1'"
+    )
     assert adjusted_rand_score(classes, model.labels_) > 0.9
-    scaled = told(np.column_stack([X, 100 - 1e3 * X[:, 0]]), "1 column is a copy of another", "'x4' of 'x0'")
+    scaled = fit_and_check_warnings(
+        np.column_stack([X, 100 - 1e3 * X[:, 0]]), "1 column is a copy of another", "'x4' of 'x0'"
+    )
     assert adjusted_rand_score(classes, scaled.labels_) > 0.9
 
 
 def test_equal_rows_are_one_cluster():
-    model = told(np.tile([1.0, 2.0], (10, 1)), "No column has two different values")
+    model = fit_and_check_warnings(np.tile([1.0, 2.0], (10, 1)), "No column has two different values")
     assert model.labels_.tolist() == [0] * 10
-    twice = told(np.repeat([[0.0], [5.0]], 10, axis=0))
+    twice = fit_and_check_warnings(np.repeat([[0.0], [5.0]], 10, axis=0))
     assert twice.labels_.tolist() == [0] * 10 + [1] * 10
 
 
-def test_categories_of_one_state():
-    model = told(pd.DataFrame({"a": ["x"] * 5, "b": ["y"] * 5}), "No column has two different values")
+def test_constant_categories_are_one_cluster():
+    model = fit_and_check_warnings(pd.DataFrame({"a": ["x"] * 5, "b": ["y"] * 5}), "No column has two different values")
     assert model.labels_.tolist() == [0] * 5
 
 
-def test_one_row_and_two_rows():
-    one = told([[1.0, 2.0]], "The table has one row")
+def test_clusters_of_one_and_two_rows():
+    one = fit_and_check_warnings([[1.0, 2.0]], "The table has one row")
     assert one.labels_.tolist() == [0]
-    two = told([[0.0], [1.0]])
+    two = fit_and_check_warnings([[0.0], [1.0]])
     assert two.n_clusters_ in (1, 2)
-    assert told([[0.0], [1.0]], n_clusters=2).labels_.tolist() == [0, 1]
+    assert fit_and_check_warnings([[0.0], [1.0]], n_clusters=2).labels_.tolist() == [0, 1]
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("groups", [1, 2, 3])
-def test_a_row_far_from_all_others_is_an_outlier(groups):
-    """And the other rows have the clusters that they have without it."""
+def test_distant_row_is_outlier(groups):
+    """The other rows have the same clusters as without it."""
     rng = np.random.default_rng(groups)
     X = np.vstack([*(rng.normal(size=(50, 4)) + 6 * k for k in range(groups)), np.full((1, 4), 1e4)])
     model = ct.CoalescentClustering(assign_outliers=False).fit(X)
@@ -490,14 +498,14 @@ def test_a_row_far_from_all_others_is_an_outlier(groups):
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_rows_of_one_cluster_are_no_outliers():
+def test_rows_of_one_cluster_are_not_outliers():
     X = np.random.default_rng(0).normal(size=(200, 10))
     model = ct.CoalescentClustering(assign_outliers=False).fit(X)
     assert model.n_clusters_ == 1
     assert np.mean(model.labels_ < 0) < 0.05
 
 
-def test_clusters_that_are_smaller_than_asked_for_are_pointed_out():
+def test_clusters_below_min_size_warn():
     X, _ = blobs(60)
     with pytest.warns(ct.errors.InputWarning, match=r"of 20 clusters.*fewer than 10 rows.*min_cluster_size=10"):
         model = ct.CoalescentClustering(n_clusters=20, min_cluster_size=10).fit(X)
@@ -509,7 +517,7 @@ def test_clusters_that_are_smaller_than_asked_for_are_pointed_out():
 
 @pytest.mark.usefixtures("short_chains")
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_probabilities_of_clusters_are_at_most_one():
+def test_cluster_probabilities_are_at_most_one():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(60, 2)), np.full((1, 2), 1e4)])
     for assign in (True, False):
@@ -522,8 +530,8 @@ def test_probabilities_of_clusters_are_at_most_one():
 
 
 @pytest.mark.parametrize("n_far", [1, 2])
-def test_few_rows_far_from_all_others_are_named(n_far):
-    """In all five columns, so that no single column is to blame. Four such rows are a cluster of their own."""
+def test_few_distant_rows_are_reported(n_far):
+    """Distant in all five columns, so that no single column is the reason. Four such rows are a cluster of their own."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 5))
     X[:n_far] += 20
@@ -537,14 +545,14 @@ def test_few_rows_far_from_all_others_are_named(n_far):
     np.testing.assert_array_equal(np.flatnonzero(labels < 0), np.arange(n_far))
 
 
-def test_noise_has_no_row_that_is_far_from_all_others():
+def test_noise_has_no_distant_rows():
     for seed in range(5):
         assert ct.CoalescentClustering().fit(np.random.default_rng(seed).standard_normal((60, 4))).remarks_ == []
 
 
 @pytest.mark.parametrize("distance", [40.0, 1e3, 1e6])
 @pytest.mark.parametrize("signs", [[1, -1], [1, -1, 0.1], [1, 3]])
-def test_outliers_far_from_each_other_are_no_cluster(distance, signs):
+def test_scattered_outliers_are_not_a_cluster(distance, signs):
     """Two rows of 92 are above the minimum size. Three clear clusters stay, whatever the distance."""
     rng = np.random.default_rng(5)
     classes = np.repeat([0, 1, 2], 30)
@@ -556,8 +564,8 @@ def test_outliers_far_from_each_other_are_no_cluster(distance, signs):
         model = ct.CoalescentClustering().fit(X)
     assert adjusted_rand_score(classes, model.labels_[:90]) == 1
     assert model.n_clusters_ == 3
-    told_rows = " ".join(str(warning.message) for warning in caught)
-    assert all(f"'{row}'" in told_rows or f"row {row} (" in told_rows for row in range(90, len(X)))
+    messages = " ".join(str(warning.message) for warning in caught)
+    assert all(f"'{row}'" in messages or f"row {row} (" in messages for row in range(90, len(X)))
     labels = model.cut(assign_outliers=False)
     assert labels.tolist() == [*model.labels_[:90].tolist(), *[-1] * len(signs)]
     with warnings.catch_warnings():
@@ -566,7 +574,7 @@ def test_outliers_far_from_each_other_are_no_cluster(distance, signs):
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_a_small_group_beside_larger_clusters_is_told():
+def test_small_group_beside_large_clusters_is_reported():
     X, classes = blobs(300)
     X = np.vstack([X, X.mean(axis=0) + [20, 20, -20, 20] + np.random.default_rng(1).normal(size=(4, 4))])
     model = ct.CoalescentClustering().fit(X)
@@ -582,29 +590,29 @@ def test_a_small_group_beside_larger_clusters_is_told():
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 def test_blobs_have_no_outliers():
     """In 40 such tables, with 4,800 rows, no row was one when the rule was made; two are no alarm."""
-    found = 0
+    actual = 0
     for seed in range(8):
         X, _ = blobs(90, 2 + seed % 4, seed=seed)
         model = ct.CoalescentClustering(assign_outliers=False).fit(X)
-        found += int(np.sum(model.labels_ < 0)) if model.n_clusters_ > 1 else 0
-    assert found <= 2
+        actual += int(np.sum(model.labels_ < 0)) if model.n_clusters_ > 1 else 0
+    assert actual <= 2
 
 
-def test_leaves_are_hung_above_the_others():
+def test_hung_leaves_are_above_other_leaves():
     tree = ct.simulate_tree(12, 0)
     rows = np.array([3, 7])
     hung = hang_above(tree, rows)
-    rest, kept = without_leaves(tree, rows), np.setdiff1d(np.arange(12), rows)
+    rest, remaining = without_leaves(tree, rows), np.setdiff1d(np.arange(12), rows)
     assert hung.merge_heights[:9].tolist() == rest.merge_heights.tolist()
     for k in range(9):
-        assert sorted(hung.leaves_below(12 + k)) == sorted(kept[rest.leaves_below(10 + k)])
+        assert sorted(hung.leaves_below(12 + k)) == sorted(remaining[rest.leaves_below(10 + k)])
     assert [int(hung.leaf_counts[child]) for child in hung.children[-1]] in ([1, 11], [11, 1])
     assert hang_above(tree, rows[:0]) is tree
 
 
 @pytest.mark.usefixtures("short_chains")
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_new_rows_as_far_as_outliers_are_outliers():
+def test_distant_new_rows_are_outliers():
     X, _ = blobs(90)
     table = np.vstack([X[:80], X.mean(axis=0) + 200])
     far = X.mean(axis=0) + 150 * np.array([[1, 1, 1, 1], [-1, 1, -1, 1], [1, 0, 0, 0]])
@@ -625,7 +633,7 @@ def test_new_rows_as_far_as_outliers_are_outliers():
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_an_outlier_in_a_sample_of_trees_is_named():
+def test_outlier_in_tree_sample_is_reported():
     X, _ = blobs(60)
     X = np.vstack([X, X.mean(axis=0) + 300])
     model = ct.CoalescentClustering(inference="mcmc", n_chains=2, n_samples=40, random_state=0).fit(X)

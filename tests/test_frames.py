@@ -1,4 +1,4 @@
-"""Results as frames: of the kind that went in, with the user's own index."""
+"""Results as frames of the same library as the input, with its index."""
 
 import sys
 
@@ -41,20 +41,20 @@ INDEXES = {
 
 
 @pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES.keys())
-def test_clusters_have_the_users_index(frame, index):
-    own = frame.set_axis(index)
-    model = ct.CoalescentClustering(n_clusters=2).fit(own)
+def test_cluster_frame_has_index_of_input(frame, index):
+    table = frame.set_axis(index)
+    model = ct.CoalescentClustering(n_clusters=2).fit(table)
     result = model.to_frame()
     pd.testing.assert_index_equal(result.index, index)
     assert list(result.columns) == ["cluster", "merge_height"]
     assert result["cluster"].tolist() == model.labels_.tolist()
-    joined = own.join(result) if index.is_unique else own
+    joined = table.join(result) if index.is_unique else table
     assert len(joined) == N
-    placed = model.place(own.iloc[4:7]).to_pandas()
+    placed = model.place(table.iloc[4:7]).to_pandas()
     pd.testing.assert_index_equal(placed.index, index[4:7])
 
 
-def test_merge_heights_are_those_of_the_tree(frame):
+def test_cluster_frame_has_merge_heights_of_tree(frame):
     model = ct.CoalescentClustering().fit(frame)
     expected = [
         min(
@@ -69,8 +69,8 @@ def test_merge_heights_are_those_of_the_tree(frame):
 
 def test_output_library_matches_input(frame):
     expected = ct.CoalescentClustering().fit(frame)
-    for kind, own in ((pl.DataFrame, pl.from_pandas(frame)), (pa.Table, pa.Table.from_pandas(frame))):
-        model = ct.CoalescentClustering().fit(own)
+    for kind, table in ((pl.DataFrame, pl.from_pandas(frame)), (pa.Table, pa.Table.from_pandas(frame))):
+        model = ct.CoalescentClustering().fit(table)
         result = model.to_frame()
         assert isinstance(result, kind)
         assert list(result["cluster"].to_numpy()) == expected.labels_.tolist()
@@ -80,7 +80,7 @@ def test_output_library_matches_input(frame):
     assert placed.to_pandas().index.tolist() == ["0", "1", "2"]
 
 
-def test_arrays_and_models_from_files(frame, tmp_path):
+def test_cluster_frame_of_arrays_and_loaded_models(frame, tmp_path):
     X = frame[["length"]].to_numpy()
     result = ct.CoalescentClustering().fit(X).to_frame()
     pd.testing.assert_index_equal(result.index, pd.RangeIndex(N))
@@ -90,32 +90,32 @@ def test_arrays_and_models_from_files(frame, tmp_path):
     pd.testing.assert_frame_equal(ct.load_model(tmp_path / "m").to_frame(), model.to_frame())
 
 
-def test_one_row():
+def test_cluster_frame_of_one_row():
     result = ct.CoalescentClustering().fit(pd.DataFrame({"x": [1.0]}, index=["only"])).to_frame()
     assert result.to_dict("index") == {"only": {"cluster": 0, "merge_height": 0.0}}
 
 
-def test_missing_pandas_is_named(frame, monkeypatch):
+def test_missing_pandas_has_install_hint(frame, monkeypatch):
     model = ct.CoalescentClustering().fit(frame[["length"]].to_numpy())
     monkeypatch.setitem(sys.modules, "pandas", None)
     with refused("Frames pandas installed pip install", MissingDependencyError):
         model.to_frame()
 
 
-def test_filled_frames_and_cells_keep_index_and_names(frame):
-    own = frame.set_axis(INDEXES["levels"])
-    imputer = ct.CoalescentImputer().fit(own)
-    pd.testing.assert_index_equal(imputer.transform(own).index, INDEXES["levels"])
-    assert list(imputer.predictive(own)) == ["length", "colour"]
+def test_filled_frames_keep_index_and_names(frame):
+    table = frame.set_axis(INDEXES["levels"])
+    imputer = ct.CoalescentImputer().fit(table)
+    pd.testing.assert_index_equal(imputer.transform(table).index, INDEXES["levels"])
+    assert list(imputer.predictive(table)) == ["length", "colour"]
     polars = imputer.transform(pl.from_pandas(frame))
     assert isinstance(polars, pl.DataFrame)
     assert polars.null_count().sum_horizontal().item() == 0
     for container, kind in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
-        asked = ct.CoalescentImputer().set_output(transform=container)
-        assert isinstance(asked.fit_transform(own), kind)
+        imputer_with_output = ct.CoalescentImputer().set_output(transform=container)
+        assert isinstance(imputer_with_output.fit_transform(table), kind)
 
 
-def test_both_estimators_in_one_pipeline(frame):
+def test_estimators_work_in_one_pipeline(frame):
     pipeline = make_pipeline(ct.CoalescentImputer(), ct.CoalescentClustering(n_clusters=2))
     labels = pipeline.fit_predict(frame)
     filled = ct.CoalescentImputer().fit_transform(frame)

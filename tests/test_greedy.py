@@ -1,4 +1,4 @@
-"""Greedy inference: every merge against a search over all pairs and all heights, and the pieces it is made of."""
+"""Greedy inference: every merge against a search over all pairs and all heights, and the functions it is made of."""
 
 import warnings
 
@@ -14,6 +14,7 @@ from coaltree.errors import InputError, InputWarning
 from coaltree.inference.kernels.heights import best_height, rank_by_likeness
 from coaltree.process.kernels import messages as op
 from coaltree.process.kernels.messages import pair_shift
+from tables import code_table
 
 RULES = ["rate1", "max-prob", "min-duration"]
 
@@ -24,12 +25,6 @@ RULES = ["rate1", "max-prob", "min-duration"]
 def real_table(rng, n, n_columns, missing=0.0):
     """Two or three loose groups."""
     X = rng.normal(size=(n, n_columns)) + 2.0 * rng.integers(0, 3, size=(n, 1))
-    X[rng.random(X.shape) < missing] = np.nan
-    return X
-
-
-def code_table(rng, n, n_states, missing=0.0):
-    X = np.column_stack([rng.integers(0, k, n) for k in n_states]).astype(float)
     X[rng.random(X.shape) < missing] = np.nan
     return X
 
@@ -189,8 +184,8 @@ def test_every_merge_is_optimal(setup, rule):
     assert skipped <= (0.4 if rule == "max-prob" and "missing" in setup.__name__ else 0.05) * steps
 
 
-def test_the_tables_above_have_pairs_with_several_maxima():
-    """Otherwise the test above would not show that the best of several is found."""
+def test_setups_have_pairs_with_several_maxima():
+    """Otherwise the test above would not show that the best of several maxima is found."""
     several = 0
     for seed, n in enumerate(SIZES):
         process, X = multinomial_rare(np.random.default_rng([seed, n]), n)
@@ -198,8 +193,8 @@ def test_the_tables_above_have_pairs_with_several_maxima():
     assert several >= 3
 
 
-def test_the_closer_of_two_maxima():
-    """A rare state in common holds two rows together; a slow column in which they differ pulls them apart."""
+def test_greedy_chooses_closer_of_two_maxima():
+    """A shared rare state favours a low merge; a slow column in which the rows differ favours a high one."""
     process = ct.Multinomial([10.0, 0.001], [[0.0067, 0.9933], [0.5, 0.5]])
     X = np.array([[0.0, 0.0], [0.0, 1.0]])
     model = reference.Model(process, X)
@@ -284,13 +279,17 @@ patient = settings(deadline=None, max_examples=150, derandomize=True)
 
 @settings(patient, max_examples=100)
 @given(setups, seeds, st.sampled_from([1.0, 3.0, 28.0]))
-def test_no_height_beats_the_best_height(setup, seed, c):
-    problem = Problem(setup, seed)
+def test_search_height_is_optimal(setup, seed, c):
+    check_best_height(Problem(setup, seed), c, np.logspace(-9, 4, 3000))
+
+
+def check_best_height(problem, c, climbs):
+    """No height on a grid has a larger ``log Z(h) - c h`` than the one of the search."""
     i, j, pair, shift, lowest = problem.pair()
     a, b = problem.lineages[i], problem.lineages[j]
     best = best_height(problem.forest, pair, shift, c, lowest, np.inf)
     assert best >= lowest
-    heights = lowest + np.concatenate([[0.0], np.logspace(-9, 4, 3000)])
+    heights = lowest + np.concatenate([[0.0], climbs])
     values = problem.model.log_z(a, b, heights) - c * (heights - lowest)
     value = problem.model.log_z(a, b, best) - c * (best - lowest)
     assert value >= np.nanmax(values) - 1e-9
@@ -298,19 +297,13 @@ def test_no_height_beats_the_best_height(setup, seed, c):
 
 @settings(patient, max_examples=120)
 @given(seeds)
-def test_no_height_beats_the_best_height_of_rows_with_rare_states_in_common(seed):
-    problem = Problem(multinomial_rare, seed, n=3, n_merges=1)
-    i, j, pair, shift, lowest = problem.pair()
-    a, b = problem.lineages[i], problem.lineages[j]
-    best = best_height(problem.forest, pair, shift, 1.0, lowest, np.inf)
-    heights = lowest + np.concatenate([[0.0], np.logspace(-6, 3, 1000)])
-    values = problem.model.log_z(a, b, heights) - heights
-    assert problem.model.log_z(a, b, best) - best >= np.nanmax(values) - 1e-9
+def test_search_height_is_optimal_for_rare_shared_states(seed):
+    check_best_height(Problem(multinomial_rare, seed, n=3, n_merges=1), 1.0, np.logspace(-6, 3, 1000))
 
 
 @patient
 @given(setups, seeds, st.sampled_from([1.0, 28.0]), st.floats(1e-6, 1e3))
-def test_a_limit_cuts_off_exactly_the_heights_above_it(setup, seed, c, factor):
+def test_search_height_respects_limit(setup, seed, c, factor):
     problem = Problem(setup, seed)
     *_, pair, shift, lowest = problem.pair()
     free = best_height(problem.forest, pair, shift, c, lowest, np.inf)
@@ -330,8 +323,12 @@ def test_a_limit_cuts_off_exactly_the_heights_above_it(setup, seed, c, factor):
 
 @patient
 @given(setups, seeds)
-def test_slopes_are_the_derivative_of_log_z(setup, seed):
-    problem = Problem(setup, seed)
+def test_slopes_match_derivative_of_log_z(setup, seed):
+    check_slopes(Problem(setup, seed))
+
+
+def check_slopes(problem):
+    """``log Z`` and its derivative are those of the reference, and the falls are the derivatives of rise and drop."""
     i, j, pair, _, lowest = problem.pair()
     a, b = problem.lineages[i], problem.lineages[j]
     previous = np.inf, np.inf
@@ -347,7 +344,7 @@ def test_slopes_are_the_derivative_of_log_z(setup, seed):
         )
         step = 1e-5 * climb
         below, above = op.slopes(problem.forest, pair, h - step), op.slopes(problem.forest, pair, h + step)
-        tiny = 1e-9 * (rise + drop) / step * 1e-3 + 1e-12
+        tiny = 1e-12 * (rise + drop) / step + 1e-12
         assert (below[0] - above[0]) / (2 * step) == pytest.approx(rise_falls, rel=1e-5, abs=tiny)
         assert (below[1] - above[1]) / (2 * step) == pytest.approx(drop_falls, rel=1e-5, abs=tiny)
         assert rise <= previous[0] * (1 + 1e-12)
@@ -355,34 +352,38 @@ def test_slopes_are_the_derivative_of_log_z(setup, seed):
         previous = rise, drop
 
 
-def path_length(pair_heights, h):
-    return 2 * h - pair_heights
-
-
 @patient
 @given(setups, seeds, st.floats(-5, 2), st.floats(-5, 2), st.booleans())
 def test_least_slope_is_a_lower_bound(setup, seed, log_low, log_width, from_lowest):
-    problem = Problem(setup, seed)
+    check_least_slope(Problem(setup, seed), log_low, log_width, from_lowest)
+
+
+def check_least_slope(problem, log_low, log_width, from_lowest):
+    """No slope inside an interval is below the bound, in units of the path at its upper end."""
     i, j, pair, shift, lowest = problem.pair()
     low = lowest if from_lowest else lowest + 10.0**log_low
     high = low + 10.0**log_width
     tops = problem.forest.height[i] + problem.forest.height[j]
     for s in {shift, 0.0}:
         bound = op.least_slope(problem.forest, pair, low, high, s)
-        inside = np.concatenate([np.linspace(low, high, 40), low + (high - low) * np.logspace(-8, 0, 40)])
-        for h in inside:
-            g = path_length(tops, h)
-            if g + s <= 0:
+        for h in inside(low, high):
+            path = 2 * h - tops
+            if path + s <= 0:
                 continue
             with np.errstate(over="ignore"):  # at a pole the rise falls without bound
                 rise, drop, _, _ = op.slopes(problem.forest, pair, h)
-            factor = (g + s) / (path_length(tops, high) + s)
+            factor = (path + s) / (2 * high - tops + s)
             assert bound <= factor * (rise - drop) + 1e-9 * (1 + factor * (rise + drop))
+
+
+def inside(low, high):
+    """Return heights in an interval, more of them near its lower end."""
+    return np.concatenate([np.linspace(low, high, 40), low + (high - low) * np.logspace(-8, 0, 40)])
 
 
 @patient
 @given(setups, seeds, st.sampled_from([0.0, 0.01, 1.0]), st.floats(-4, 2))
-def test_slopes_of_a_scan_are_those_of_its_pairs(setup, seed, start, log_width):
+def test_scanned_slopes_match_pair_slopes(setup, seed, start, log_width):
     check_scanned_slopes(Problem(setup, seed), start, log_width)
 
 
@@ -398,13 +399,13 @@ def check_scanned_slopes(problem, start, log_width):
     op.start_scan(forest, i, low, high, scan)
     for j in slots[:-1]:
         shift = pair_shift(forest, i, j)
-        found = op.scan_slope(forest, i, j, low, high, shift, scan)
+        actual = op.scan_slope(forest, i, j, low, high, shift, scan)
         if forest.n_real == 0 and forest.common_rate > 0:
             rise, drop, _, _ = op.slopes(forest, problem.load(i, j), high)
             expected = rise - drop
         else:
             expected = op.least_slope(forest, problem.load(i, j), low, high, shift)
-        assert found == pytest.approx(expected, rel=1e-8, abs=1e-8)
+        assert actual == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
 
 # -- many rows: the bookkeeping of partners ------------------------------------------------------------------------
@@ -491,7 +492,7 @@ def large_mixed(rng):
 @pytest.mark.parametrize(
     "setup", [large_brownian, large_missing, large_noises, large_rates, large_noise_of_states, large_mixed]
 )
-def test_search_is_exhaustive(setup):
+def test_exact_search_finds_best_pairs(setup):
     process, X = setup(np.random.default_rng(3))
     tree = ct.greedy(X, process).tree
     _, wrong, rounded = replay(process, X, tree)
@@ -534,7 +535,7 @@ def few_of_both(rng):
     "setup", [few_values, few_values_missing, few_states, few_states_rates, few_states_noise, few_of_both]
 )
 @pytest.mark.parametrize("seed", [0, 1])
-def test_ties_go_to_the_smaller_pair_of_nodes(setup, seed):
+def test_ties_prefer_smaller_node_numbers(setup, seed):
     process, X = setup(np.random.default_rng(seed))
     tree = ct.greedy(X, process).tree
     ties, wrong, rounded = replay(process, X, tree)
@@ -544,7 +545,7 @@ def test_ties_go_to_the_smaller_pair_of_nodes(setup, seed):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_equal_rows_merge_in_the_order_of_their_numbers(rule):
+def test_equal_rows_merge_in_row_order(rule):
     """All pairs tie at height 0, before and after every merge of leaves."""
     process = ct.Brownian(noise=0.5)
     X = np.full((6, 2), 3.0)
@@ -554,7 +555,7 @@ def test_equal_rows_merge_in_the_order_of_their_numbers(rule):
     assert np.sort(tree.children[:3], axis=1).tolist() == [[0, 1], [2, 3], [4, 5]]
 
 
-def test_the_tie_rule_on_equal_rows():
+def test_tie_rule_for_equal_rows():
     tree = ct.greedy(np.full((6, 2), 3.0), ct.Brownian(noise=0.5)).tree
     # groups of one size are most alike
     assert tree.children.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
@@ -563,7 +564,7 @@ def test_the_tie_rule_on_equal_rows():
 @pytest.mark.parametrize(
     "setup", [large_brownian, large_missing, large_rates, large_mixed, few_values, few_states_rates]
 )
-def test_results_are_independent_of_threads(setup):
+def test_greedy_is_independent_of_threads(setup):
     process, X = setup(np.random.default_rng(4))
     X = np.vstack([X, X[:80]]) + np.zeros(X.shape[1])  # more ties, and more than one block of rows to share
     results = []
@@ -577,7 +578,7 @@ def test_results_are_independent_of_threads(setup):
         assert np.array_equal(other.log_ratios, results[0].log_ratios)
 
 
-def test_both_searches_are_exact():
+def test_exact_and_auto_search_agree():
     process, X = large_rates(np.random.default_rng(5))
     assert ct.greedy(X, process, search="exact").tree == ct.greedy(X, process, search="auto").tree
 
@@ -610,7 +611,7 @@ def test_recommended_noise_removes_warning(rule):
     assert np.isfinite(result.log_joint)
 
 
-def test_identical_rows_in_a_part_of_a_mixture_are_counted():
+def test_identical_rows_in_mixed_part_are_counted():
     X = np.column_stack([[1.0, 1.0, 2.0, 3.5], [0, 0, 1, 0]])
     process = ct.Mixed((ct.Brownian(), [0]), (ct.Multinomial(), [1]))
     with pytest.warns(InputWarning, match=r"^1 merge\(s\)"):
@@ -629,7 +630,7 @@ def test_identical_rows_in_a_part_of_a_mixture_are_counted():
         ),
     ],
 )
-def test_empty_rows_need_no_warning(rule, process, X):
+def test_empty_rows_do_not_warn(rule, process, X):
     result = ct.greedy(X, process, rule=rule)
     assert np.isfinite(result.log_joint)
     assert result.log_joint == pytest.approx(
@@ -640,7 +641,7 @@ def test_empty_rows_need_no_warning(rule, process, X):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_table_without_any_cell(rule):
+def test_greedy_of_empty_table(rule):
     result = ct.greedy(np.full((5, 2), np.nan), ct.Brownian(), rule=rule)
     assert result.log_joint == 0.0
     assert result.tree.merge_heights.tolist() == [0.0] * 4
@@ -651,7 +652,7 @@ def test_a_table_without_any_cell(rule):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("setup", [brownian, brownian_missing_noise, multinomial_rates, mixed_two])
-def test_one_and_two_rows(setup, rule):
+def test_greedy_of_one_and_two_rows(setup, rule):
     process, X = setup(np.random.default_rng(1), 1)
     one = ct.greedy(X, process, rule=rule)
     assert one.tree.n_leaves == 1
@@ -667,7 +668,7 @@ def test_one_and_two_rows(setup, rule):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("n", [1, 2, 300])
-def test_progress_only_grows_and_ends_at_one(rule, n):
+def test_progress_increases_to_one(rule, n):
     n = min(n, 90) if rule != "rate1" else n
     shares = []
     X = np.random.default_rng(0).normal(size=(n, 2))
@@ -681,13 +682,13 @@ def test_progress_only_grows_and_ends_at_one(rule, n):
         assert len(set(shares)) > 2
 
 
-def test_leaves_have_the_names_given():
+def test_leaf_names_option_names_leaves():
     tree = ct.greedy([[0.0], [9.0], [0.1]], ct.Brownian(), leaf_names=["x", "y", "z"]).tree
     assert tree.leaf_names == ("x", "y", "z")
     assert sorted(tree.children[0].tolist()) == [0, 2]
 
 
-def test_table_is_not_modified():
+def test_greedy_does_not_modify_table():
     process, X = mixed_two(np.random.default_rng(0), 9)
     before = X.copy()
     ct.greedy(X, process)
@@ -702,7 +703,7 @@ def test_table_is_not_modified():
         ({"leaf_names": ["a", "b"]}, "2 leaf names were given for 3 leaves"),
     ],
 )
-def test_invalid_options_are_rejected(options, message):
+def test_invalid_greedy_options_are_rejected(options, message):
     with pytest.raises(InputError, match=message):
         ct.greedy([[0.0], [1.0], [3.0]], ct.Brownian(), **options)
 
@@ -723,8 +724,8 @@ def test_invalid_tables_are_rejected(process, X, message):
 
 
 @pytest.mark.parametrize("n_real", [1, 2, 3])
-def test_identical_real_cells_against_other_categories(n_real):
-    """One pulls the merge to height 0 as strongly as the other pushes it away: an answer all the same, and soon."""
+def test_best_height_of_equal_numbers_with_different_categories(n_real):
+    """The columns pull the best height in opposite directions; the search must still end with a finite height."""
     X = np.zeros((2, n_real + 1))
     X[1, -1] = 1
     process = ct.Mixed((ct.Brownian(), range(n_real)), (ct.Multinomial(1.0, [[0.5, 0.5]]), [n_real]))

@@ -1,4 +1,4 @@
-"""The density that merge heights are drawn from: near to what it stands for, and drawn from as it says."""
+"""The density that merge heights are drawn from: against the integrand, and draws against the density."""
 
 import math
 
@@ -82,7 +82,7 @@ def test_grid_approximates_integrand(name, c, lowest):
 
 @cases
 @clocks
-def test_draws_follow_the_grid(name, c, lowest):
+def test_height_draws_follow_grid_density(name, c, lowest):
     """Kolmogorov and Smirnov's test of 3,000 draws against the density, level 1e-5 each."""
     grid = PairGrid(name, c, lowest)
     uniforms = np.random.default_rng(1).random((3000, 2))

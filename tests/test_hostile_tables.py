@@ -1,4 +1,4 @@
-"""Tables that broke something: odd names, damaged files, numbers at the edge, objects of other libraries."""
+"""Unusual tables: odd names, damaged files, extreme numbers, and objects of other libraries."""
 
 import datetime as dt
 import gzip
@@ -40,7 +40,7 @@ class Unprintable:
 
 @pytest.mark.parametrize("name", ["literal", "^a.*$", "*", "len", "column"])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_column_names_are_never_expressions(tmp_path, name, kind):
+def test_column_names_are_not_expressions(tmp_path, name, kind):
     frame = pl.DataFrame({"id": ["p", "q", "r"], name: ["1.5", None, "2.5"], "ab": ["u", "v", None]})
     path = tmp_path / f"t.{kind}"
     frame.write_csv(path) if kind == "csv" else frame.write_parquet(path)
@@ -60,12 +60,12 @@ def test_column_names_are_never_expressions(tmp_path, name, kind):
     assert [float(cell) for cell in again[name]] == [1.5, 7.0, 2.5]
 
 
-def test_empty_column_name():
+def test_empty_column_name_is_accepted():
     filled = fill_cells(pl.DataFrame({"": [1.0, None]}), {0: ([1], [2.0])})
     assert (filled.columns, filled.rows()) == ([""], [(1.0,), (2.0,)])
 
 
-def test_labels_of_several_types():
+def test_column_labels_of_mixed_types_are_rejected():
     for labels in (["a", 1], ["a", None], ["a", (1, 2)], ["a", float("nan")]):
         X = pd.DataFrame(np.ones((3, 2)), columns=pd.Index(labels, dtype=object, tupleize_cols=False))
         with refused("names text", TypeError):
@@ -77,8 +77,8 @@ def test_labels_of_several_types():
 # -------------------------------------------------------------------------------------------- files
 
 
-def test_damaged_parquet_files(tmp_path):
-    """Either the file is read, or a sentence names it, whatever polars says or does."""
+def test_damaged_parquet_files_are_read_or_rejected(tmp_path):
+    """The file is read, or an error message names it, whatever polars raises."""
     rng = np.random.default_rng(0)
     pl.DataFrame({"x": rng.normal(size=50), "t": ["u", "v"] * 25}).write_parquet(tmp_path / "t.parquet")
     good = (tmp_path / "t.parquet").read_bytes()
@@ -116,7 +116,7 @@ def test_polars_panic_becomes_error_message(tmp_path, monkeypatch, capfd):
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 @pytest.mark.parametrize("compressed", [False, True])
-def test_text_with_a_byte_order_mark(tmp_path, encoding, compressed):
+def test_utf16_text_with_byte_order_mark_is_read(tmp_path, encoding, compressed):
     """Spreadsheet programs write "Unicode text" in UTF-16."""
     data = "id\tgröße\tk\r\na\t1,5\tü\r\nb\t\tv\r\nc\t3,5\tü\r\n".encode(encoding)
     path = tmp_path / ("t.txt.gz" if compressed else "t.txt")
@@ -131,7 +131,7 @@ def test_text_with_a_byte_order_mark(tmp_path, encoding, compressed):
     assert open_bytes(data, "standard input").suffix == ".tsv"
 
 
-def test_lines_that_end_with_a_delimiter(tmp_path, monkeypatch, capsys):
+def test_trailing_delimiters_are_handled(tmp_path, monkeypatch, capsys):
     (tmp_path / "t.csv").write_text("id,x,k,\n" + "".join(f"r{i},{i if i else ''},{'uv'[i % 2]},\n" for i in range(9)))
     assert read_file(tmp_path / "t.csv").frame.columns == ["x", "k", "Unnamed: 3"]
     run = command_in(tmp_path, monkeypatch, capsys)
@@ -146,7 +146,7 @@ def test_lines_that_end_with_a_delimiter(tmp_path, monkeypatch, capsys):
         read_file(tmp_path / "t.csv")
 
 
-def test_a_file_without_a_header(tmp_path):
+def test_file_without_header_warns(tmp_path):
     (tmp_path / "t.csv").write_text("5.1,3.5,a\n4.9,3.0,b\n4.7,3.2,a\n")
     with pytest.warns(InputWarning, match="no header"):
         read_file(tmp_path / "t.csv")
@@ -173,7 +173,7 @@ X = [0.0, 0.1, 0.2, 5.0, 5.1, 5.2]
     ids=["polars duration", "arrow duration", "arrow date", "pandas arrow date", "pandas arrow duration"],
 )
 @pytest.mark.usefixtures("short_chains")
-def test_durations_and_arrow_dates(frame):
+def test_durations_and_arrow_dates_are_filled(frame):
     filled = ct.CoalescentImputer(noise=0.1).fit_transform(frame)
     assert type(filled) is type(frame)
     (column, _) = read_columns(filled).columns
@@ -185,7 +185,7 @@ def test_durations_and_arrow_dates(frame):
 
 
 @pytest.mark.usefixtures("short_chains")
-def test_commands_with_durations(tmp_path, monkeypatch, capsys):
+def test_commands_accept_durations(tmp_path, monkeypatch, capsys):
     frame = pl.DataFrame({"id": list("abcdef"), "took": DURATIONS, "day": DATES, "x": X})
     frame.write_parquet(tmp_path / "t.parquet")
     run = command_in(tmp_path, monkeypatch, capsys)
@@ -223,8 +223,8 @@ def test_memory_of_wide_tables_grows_with_the_cells(kind):
     assert peaks[2] < 4 * peaks[1]
 
 
-def test_many_real_columns():
-    """The table of gene expression that ended in an assertion."""
+def test_many_real_columns_are_clustered():
+    """A table such as those of gene expression, which once failed an assertion."""
     rng = np.random.default_rng(0)
     group = rng.integers(0, 4, size=400)
     table = rng.normal(rng.normal(size=(4, 2000))[group], 1.0)
@@ -235,7 +235,7 @@ def test_many_real_columns():
 # --------------------------------------------------------------------------------------------- numbers
 
 
-def test_integers_above_the_exact_floats():
+def test_large_integers_are_read_as_floats():
     cells = [2**63 + 4096 * i for i in range(5)] + [None]
     expected = [float(cell) for cell in cells[:5]]
     for X in (
@@ -256,7 +256,7 @@ def test_signalling_nan_is_missing():
     assert fill_cells([[cell] for cell in cells], {0: ([0, 2], [5.0, 6.0])})[:, 0].tolist() == [5, 1, 6, 3]
 
 
-def test_the_largest_numbers():
+def test_largest_floats_are_accepted():
     table = np.array([[1e308 * (-1) ** i, i] for i in range(12)])
     model = ct.CoalescentClustering().fit(table)
     numbers = [v for column in model.parameters_.values() for v in column.values() if isinstance(v, float)]
@@ -267,14 +267,14 @@ def test_the_largest_numbers():
 
 
 @pytest.mark.usefixtures("short_chains")
-def test_parameters_of_predictions_are_finite():
+def test_prediction_parameters_of_largest_floats_are_finite():
     model = ct.CoalescentClustering().fit([[1.7e308], [-1.7e308], [1.0]])
     numbers = [v for v in model.prediction_parameters_["x0"].values() if isinstance(v, float)]
     assert len(numbers) > 3
     assert np.isfinite(numbers).all()
 
 
-def test_floats_longer_than_double_precision():
+def test_long_doubles_beyond_float64_are_rejected():
     table = np.array([["1e400"], ["1"], ["2"]]).astype(np.longdouble)
     if np.finfo(np.longdouble).max == np.finfo(np.float64).max:
         pytest.skip("no longer floats here")
@@ -287,7 +287,7 @@ def test_floats_longer_than_double_precision():
 # --------------------------------------------------------------------------------------------- objects
 
 
-def test_objects_of_other_libraries():
+def test_unsupported_objects_are_rejected():
     with refused("Dataset to_dataframe", TypeError):
         read_columns(xr.Dataset({"a": ("i", [1.0, 2.0])}))
     assert read_columns(xr.DataArray(np.ones((3, 2)))).n_rows == 3
@@ -300,7 +300,7 @@ def test_objects_of_other_libraries():
 
 
 @pytest.mark.parametrize("chunks", [(10, 4), (10, 2)])
-def test_dask_arrays_of_unknown_length(chunks):
+def test_dask_arrays_of_unknown_length_are_read(chunks):
     values = np.random.default_rng(0).normal(size=(40, 4))
     array = da.from_array(values, chunks=chunks)
     array = array[array[:, 0] > 0]
@@ -308,7 +308,7 @@ def test_dask_arrays_of_unknown_length(chunks):
     np.testing.assert_array_equal(got, values[values[:, 0] > 0])
 
 
-def test_long_texts_are_shortened():
+def test_long_texts_in_messages_are_shortened():
     def number_with_text(name="a", cell="x", index=None):
         return pd.DataFrame({name: [1.0] * 11 + [cell]}, dtype=object, index=index)
 
@@ -329,7 +329,7 @@ def test_long_texts_are_shortened():
     assert quote(LONG).startswith("'yyy")
 
 
-def test_long_parameter_values_are_shortened():
+def test_long_parameter_values_in_messages_are_shortened():
     for value in (LONG, Unprintable(), [LONG]):
         with pytest.raises(InputError) as error:
             ct.CoalescentClustering(noise=value).fit([[1.0], [2.0]])
@@ -353,7 +353,7 @@ def test_long_parameter_values_are_shortened():
     ],
     ids=lambda arguments: " ".join(arguments)[:30],
 )
-def test_commands_quote_briefly(arguments, tmp_path, monkeypatch, capsys):
+def test_commands_shorten_quoted_texts(arguments, tmp_path, monkeypatch, capsys):
     (tmp_path / "t.csv").write_text("x,y\n1,2\n3,4\n")
     (tmp_path / "t.nex").write_text(f"#NEXUS\nbegin {LONG};\nmatrix;\nend;\n")
     code, _, err = command_in(tmp_path, monkeypatch, capsys)(*arguments)
@@ -361,7 +361,7 @@ def test_commands_quote_briefly(arguments, tmp_path, monkeypatch, capsys):
     assert max(map(len, err.splitlines())) < 1000
 
 
-def test_a_simulation_beyond_memory(tmp_path, monkeypatch, capsys):
+def test_simulation_beyond_memory_is_rejected(tmp_path, monkeypatch, capsys):
     run = command_in(tmp_path, monkeypatch, capsys)
     for arguments in (("99999999999",), ("1000", "--real", "9999999999")):
         code, _, err = run("simulate", *arguments, "-o", "o.csv")
@@ -369,12 +369,12 @@ def test_a_simulation_beyond_memory(tmp_path, monkeypatch, capsys):
         assert "memory" in err.splitlines()[-1]
 
 
-def test_covariances_of_the_largest_numbers():
+def test_covariance_of_largest_floats_is_finite():
     process = ct.Brownian(np.diag([1.7e308, 1.7e308]))
     assert np.isfinite(process.variance).all()
 
 
-def test_odd_arguments(tmp_path):
+def test_odd_arguments_are_rejected_briefly(tmp_path):
     with refused("n_jobs"):
         ct.CoalescentClustering(n_jobs=np.array([1, 2])).fit([[1.0], [2.0]])
     with refused("state set"):
@@ -392,32 +392,32 @@ class NotANumber:
         raise RuntimeError("no number")
 
 
-def test_cells_whose_conversion_fails():
+def test_cells_with_failing_conversion_are_rejected():
     with refused("numbers"):
         ct.greedy([[1.0], [NotANumber()]], ct.Brownian())
 
 
-def test_durations_and_empty_texts_as_categories(tmp_path):
+def test_durations_and_empty_texts_can_be_categories(tmp_path):
     frame = pl.DataFrame({"d": [dt.timedelta(1), None, dt.timedelta(2)], "t": ["u", "", "v"]})
     frame.write_parquet(tmp_path / "t.parquet")
-    found = read_file(tmp_path / "t.parquet", categorical=["d", "t"], id_column="").frame
-    assert found["t"].to_list() == ["u", None, "v"]
-    assert found["d"].null_count() == 1
-    assert found["d"].n_unique() == 3
+    actual = read_file(tmp_path / "t.parquet", categorical=["d", "t"], id_column="").frame
+    assert actual["t"].to_list() == ["u", None, "v"]
+    assert actual["d"].null_count() == 1
+    assert actual["d"].n_unique() == 3
 
 
-def test_labels_that_cannot_be_hashed():
+def test_unhashable_labels_are_rejected():
     labels = pd.Index([Decimal("sNaN"), "a"], dtype=object)
     with refused("names text", TypeError):
         read_columns(pd.DataFrame(np.ones((2, 2)), columns=labels))
 
 
-def test_half_precision_as_categories():
+def test_half_precision_floats_can_be_categories():
     (column,) = read_columns(np.array([[1], [2], [1]], dtype=np.float16), [0]).columns
     assert column.categories == (1, 2)
 
 
-def test_a_model_of_one_row_is_loaded(tmp_path):
+def test_model_of_one_row_can_be_loaded(tmp_path):
     with pytest.warns(InputWarning, match="one row"):
         model = ct.CoalescentClustering().fit([[1.0, 2.0]])
     density = model.score_samples([[1.0, 2.5]])
@@ -425,7 +425,7 @@ def test_a_model_of_one_row_is_loaded(tmp_path):
     assert ct.load_model(tmp_path / "m.coaltree").score_samples([[1.0, 2.5]]).tolist() == density.tolist()
 
 
-def test_deviations_of_the_largest_numbers():
+def test_intervals_of_largest_floats_are_finite():
     table = np.array([[1e308 * (-1) ** i, i] for i in range(6)])
     table[0, 0] = np.nan
     imputer = ct.CoalescentImputer(random_state=0).fit(table)
@@ -436,7 +436,7 @@ def test_deviations_of_the_largest_numbers():
 # ---------------------------------------------------------------------------------------------- limits
 
 
-def test_large_tables_are_refused_before_any_work():
+def test_large_tables_are_rejected_before_any_work():
     with refused("100,000,001 rows 100,000,000 GiB"):
         read_columns(np.broadcast_to(1.0, (100_000_001, 2)))
     with refused("200,000 columns 100,000"):
@@ -445,7 +445,7 @@ def test_large_tables_are_refused_before_any_work():
         read_columns(da.zeros((50_000, 60_000), chunks=(1000, 60_000)))
 
 
-def test_large_files_are_refused(tmp_path, monkeypatch):
+def test_large_files_are_rejected(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "MAX_FILE_BYTES", 1000)
     monkeypatch.setattr(files, "MAX_FILE_BYTES", 1000)
     (tmp_path / "t.csv").write_text("x\n" + "1\n" * 1000)
@@ -457,13 +457,13 @@ def test_large_files_are_refused(tmp_path, monkeypatch):
         read_file(tmp_path / "t.csv.gz")
 
 
-def test_signals_of_equal_rows_without_noise():
+def test_signals_of_equal_rows_without_noise_are_zero():
     tree = ct.Tree(np.array([[0, 1], [2, 3]]), np.zeros(5))
     assert ct.Brownian(1.0).column_signals(tree, 2).tolist() == [0.0, 0.0]
 
 
-def test_formulas_are_written_as_they_were_read(tmp_path, monkeypatch, capsys):
-    """A spreadsheet may execute them, which the documentation says; nothing is put before them."""
+def test_spreadsheet_formulas_are_kept_as_text(tmp_path, monkeypatch, capsys):
+    """Formulas are not escaped; the documentation warns that a spreadsheet may execute them."""
     names = ["=1+1", "+1", "-1+2", "@SUM(A1)", '=HYPERLINK("x","y")', "plain"]
     table = pl.DataFrame(
         {"id": names, "=x": [1.0, None, 2.0, 3.0, 8.0, 9.0], "c": ["@u", "-v", "@u", "=w", "=w", None]}
@@ -479,7 +479,7 @@ def test_formulas_are_written_as_they_were_read(tmp_path, monkeypatch, capsys):
     assert filled["c"].to_list()[:5] == table["c"].to_list()[:5]
 
 
-def test_a_report_on_the_largest_numbers_and_a_long_name(tmp_path, monkeypatch, capsys):
+def test_report_with_largest_floats_and_long_name(tmp_path, monkeypatch, capsys):
     name = "n" * 3000
     rows = "".join(f"r{i},{1.7e308 * (-1) ** i if i > 9 else i},{i % 3}\n" for i in range(12))
     (tmp_path / "t.csv").write_text(f"{name},x,y\n{rows}")

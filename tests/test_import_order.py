@@ -1,4 +1,4 @@
-"""Imports point only back along the way that data flows."""
+"""Imports point only backwards along the flow of data."""
 
 import ast
 import importlib.util
@@ -69,7 +69,7 @@ def imported_layers(path):
                 yield parts[1]
 
 
-def test_imports_point_back():
+def test_imports_point_backwards():
     paths = sorted(PACKAGE.rglob("*.py"))
     assert len(paths) > 100
     assert {layer_of(path) for path in paths} == set(RANK), "LAYERS must have a place for every part"
@@ -82,7 +82,7 @@ def test_imports_point_back():
     assert not wrong
 
 
-def test_the_rule_sees_relative_imports():
+def test_import_check_sees_relative_imports():
     assert set(imported_layers(PACKAGE / "workflow" / "fit.py")) >= {
         "errors",
         "inference",
@@ -93,7 +93,7 @@ def test_the_rule_sees_relative_imports():
 
 
 @pytest.mark.parametrize("statement", ["import coaltree", "from coaltree import Tree, simulate_tree, log_prior"])
-def test_import_is_light(statement):
+def test_import_loads_no_heavy_packages(statement):
     heavy = [
         "sklearn",
         "matplotlib",
@@ -153,7 +153,7 @@ def test_imports_have_no_cycles(codebase, modules):
     assert codebase.find_cycles(modules) == []
 
 
-def test_cycles_are_found(codebase):
+def test_find_cycles_detects_cycle(codebase):
     modules = {
         name: codebase.Module(name, PACKAGE / "x.py", 1, "", frozenset(imports))
         for name, imports in {"a": "b", "b": "c", "c": "bd", "d": ""}.items()
@@ -165,7 +165,7 @@ def test_no_isinstance_checks_of_processes(codebase, modules):
     assert codebase.process_checks(modules) == []
 
 
-def test_the_module_map_is_up_to_date(codebase, modules):
+def test_module_map_is_up_to_date(codebase, modules):
     """Run ``python tools/codebase.py --map`` after a change of modules or of their first lines."""
     for path, text in codebase.generated_texts(modules).items():
         assert path.read_text() == text

@@ -1,4 +1,4 @@
-"""CoalescentImputer: what is filled, what is left alone, and whether its intervals keep their word."""
+"""CoalescentImputer: which cells are filled, dtypes, indicators, draws, and the coverage of intervals."""
 
 import datetime as dt
 import math
@@ -86,7 +86,7 @@ def test_only_missing_cells_are_filled(imputer, frame):
     assert filled["length"].to_numpy()[known[:, 0]].tobytes() == frame["length"].to_numpy()[known[:, 0]].tobytes()
 
 
-def test_filled_cells_match_their_group(imputer, frame):
+def test_filled_cells_match_group(imputer, frame):
     filled = imputer.transform(frame)
     group = np.repeat([0, 1], 15)
     assert np.all(np.abs(filled["length"] - 10 * group) < 5)
@@ -104,7 +104,7 @@ def test_fit_transform_equals_fit_then_transform(imputer, frame):
     pd.testing.assert_frame_equal(ct.CoalescentImputer(noise=0.1).fit_transform(frame), imputer.transform(frame))
 
 
-def test_subset_of_rows_gives_same_cells(imputer, frame, fitted, numbers):
+def test_subset_of_training_rows_is_filled_alike(imputer, frame, fitted, numbers):
     whole = imputer.transform(frame)
     for rows in (slice(3, 20), slice(None, None, -1), [0], [17, 2, 16]):
         pd.testing.assert_frame_equal(imputer.transform(frame.iloc[rows]), whole.iloc[rows])
@@ -113,8 +113,8 @@ def test_subset_of_rows_gives_same_cells(imputer, frame, fitted, numbers):
         np.testing.assert_allclose(fitted.transform(numbers[rows]), filled[rows], rtol=1e-9)
 
 
-def test_equal_rows_are_filled_alike_among_any_others():
-    """More rows with holes than are taken off one by one, many of them equal cell by cell and hole by hole."""
+def test_filled_cells_are_independent_of_other_rows():
+    """More rows with missing cells than are left out one by one, many of them equal."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(250, 3)).round()
     X[rng.random(X.shape) < 0.3] = nan
@@ -124,7 +124,7 @@ def test_equal_rows_are_filled_alike_among_any_others():
     np.testing.assert_allclose(imputer.transform(X[::-1]), whole[::-1], rtol=1e-9)
 
 
-def test_new_rows_are_placed_by_what_is_known_of_them(imputer, frame):
+def test_new_rows_are_filled_from_observed_cells(imputer, frame):
     new = pd.DataFrame(
         {
             "length": [10.3, nan, nan],
@@ -145,7 +145,7 @@ def test_new_rows_are_placed_by_what_is_known_of_them(imputer, frame):
     assert filled.dtypes.equals(new.dtypes)
 
 
-def test_pandas_polars_and_arrays_agree(numbers):
+def test_imputer_agrees_for_pandas_polars_and_arrays(numbers):
     settings = {"noise": 0.1}
     expected = ct.CoalescentImputer(**settings).fit_transform(numbers)
     assert type(expected) is np.ndarray
@@ -161,7 +161,7 @@ def test_pandas_polars_and_arrays_agree(numbers):
     np.testing.assert_array_equal(from_lists, expected)
 
 
-def test_a_polars_frame_keeps_its_types(frame):
+def test_polars_frame_keeps_dtypes(frame):
     table = pl.from_pandas(frame.reset_index(drop=True)).with_columns(
         pl.col("born").cast(pl.Date), pl.col("legs").cast(pl.UInt8), pl.col("length").cast(pl.Float32)
     )
@@ -184,9 +184,9 @@ def test_float32_stays_float32(numbers):
 
 
 @pytest.mark.parametrize("container", ["pandas", "polars"])
-def test_set_output(fitted, numbers, container):
-    asked = ct.CoalescentImputer(noise=0.1).set_output(transform=container)
-    filled = asked.fit_transform(numbers)
+def test_set_output_chooses_library(fitted, numbers, container):
+    imputer_with_output = ct.CoalescentImputer(noise=0.1).set_output(transform=container)
+    filled = imputer_with_output.fit_transform(numbers)
     assert isinstance(filled, pd.DataFrame if container == "pandas" else pl.DataFrame)
     assert list(filled.columns) == ["x0", "x1", "x2", "x3"]
     np.testing.assert_array_equal(filled.to_numpy(), fitted.transform(numbers))
@@ -208,16 +208,16 @@ def test_output_has_columns_of_fit(kind, container):
             assert list(draw.columns) == ["a", "b", "c"]
 
 
-def test_set_output_with_an_indicator(numbers, frame):
+def test_set_output_with_indicator(numbers, frame):
     numbers = numbers.copy()
     numbers[:, 3] = np.arange(40.0)
-    asked = ct.CoalescentImputer(add_indicator=True).set_output(transform="pandas")
-    filled = asked.fit_transform(numbers)
+    imputer_with_output = ct.CoalescentImputer(add_indicator=True).set_output(transform="pandas")
+    filled = imputer_with_output.fit_transform(numbers)
     expected = ["x0", "x1", "x2", "x3", *(f"missingindicator_x{j}" for j in range(3))]
-    assert list(filled) == expected == asked.get_feature_names_out().tolist()
+    assert list(filled) == expected == imputer_with_output.get_feature_names_out().tolist()
 
 
-def test_feature_names_out(imputer, fitted, frame):
+def test_get_feature_names_out_lists_columns(imputer, fitted, frame):
     assert imputer.get_feature_names_out().tolist() == list(frame)
     assert fitted.get_feature_names_out().tolist() == ["x0", "x1", "x2", "x3"]
     assert fitted.get_feature_names_out(list("abcd")).tolist() == list("abcd")
@@ -225,7 +225,7 @@ def test_feature_names_out(imputer, fitted, frame):
         imputer.get_feature_names_out(["other"] * 6)
 
 
-def test_missing_indicator(numbers):
+def test_add_indicator_appends_columns(numbers):
     numbers = numbers.copy()
     numbers[:, 2] = np.arange(40.0)  # a column without holes has none
     imputer = ct.CoalescentImputer(add_indicator=True).fit(numbers)
@@ -240,7 +240,7 @@ def test_missing_indicator(numbers):
     assert imputer.transform(new)[0, 4:].tolist() == [0.0, 0.0, 0.0]
 
 
-def test_indicators_of_frames(frame):
+def test_add_indicator_names_frame_columns(frame):
     columns = ["length", "colour"]
     imputer = ct.CoalescentImputer(add_indicator=True)
     filled = imputer.fit_transform(frame[columns])
@@ -255,7 +255,7 @@ def test_indicators_of_frames(frame):
     assert other[names[0]].to_list() == frame["length"].isna().tolist()
 
 
-def test_invalid_indicator(numbers):
+def test_invalid_add_indicator_is_rejected(numbers):
     with pytest.raises(InputError, match="add_indicator is 'yes'"):
         ct.CoalescentImputer(add_indicator="yes").fit(numbers)
 
@@ -263,7 +263,7 @@ def test_invalid_indicator(numbers):
 # -- in scikit-learn ---------------------------------------------------------------------------------------------------
 
 
-def test_in_a_pipeline(numbers):
+def test_imputer_works_in_pipeline(numbers):
     y = (np.nan_to_num(numbers[:, 0], nan=3.0) > 3).astype(int)
     model = make_pipeline(StandardScaler(), ct.CoalescentImputer(), LogisticRegression())
     model.fit(numbers, y)
@@ -271,7 +271,7 @@ def test_in_a_pipeline(numbers):
     assert clone(model).set_params(coalescentimputer__noise=0.2).fit(numbers, y).predict(numbers).shape == (40,)
 
 
-def test_in_a_column_transformer(frame):
+def test_imputer_works_in_column_transformer(frame):
     model = ColumnTransformer(
         [("fill", ct.CoalescentImputer(), ["length", "colour"])], remainder="passthrough"
     ).set_output(transform="pandas")
@@ -281,7 +281,7 @@ def test_in_a_column_transformer(frame):
     assert filled["remainder__legs"].isna().sum() == 2
 
 
-def test_clone_and_pickle(imputer, frame):
+def test_imputer_can_be_cloned_and_pickled(imputer, frame):
     twin = clone(imputer)
     assert twin.get_params() == imputer.get_params()
     assert not hasattr(twin, "tree_")
@@ -292,12 +292,12 @@ def test_clone_and_pickle(imputer, frame):
 
 
 @pytest.mark.parametrize("method", ["transform", "predictive", "sample"])
-def test_not_fitted_error(method, numbers):
+def test_unfitted_imputer_is_rejected(method, numbers):
     with pytest.raises(NotFittedError):
         getattr(ct.CoalescentImputer(), method)(numbers)
 
 
-def test_results_are_independent_of_threads(fitted, numbers):
+def test_imputer_is_independent_of_threads(fitted, numbers):
     twin = ct.CoalescentImputer(noise=0.1, n_jobs=2).fit(numbers)
     np.testing.assert_array_equal(twin.transform(numbers), fitted.transform(numbers))
     for a, b in zip(twin.sample(numbers, 2, 0), fitted.sample(numbers, 2, 0), strict=True):
@@ -307,12 +307,12 @@ def test_results_are_independent_of_threads(fitted, numbers):
 # -- tables at the edge ------------------------------------------------------------------------------------------------
 
 
-def test_a_table_without_holes(numbers):
+def test_complete_table_is_unchanged(numbers):
     complete = np.nan_to_num(numbers, nan=1.5)
     np.testing.assert_array_equal(ct.CoalescentImputer().fit_transform(complete), complete)
 
 
-def test_a_column_without_any_cell_stays_empty(numbers):
+def test_empty_column_stays_empty(numbers):
     table = pd.DataFrame(numbers, columns=list("abcd")).assign(none=nan)
     with pytest.warns(InputWarning, match="no observed cell.*'none'"):
         imputer = ct.CoalescentImputer(noise=0.1).fit(table)
@@ -325,7 +325,7 @@ def test_a_column_without_any_cell_stays_empty(numbers):
     assert np.isnan(cells.sd).all()
 
 
-def test_a_constant_column_is_filled_with_its_constant(numbers):
+def test_constant_column_is_filled_with_constant(numbers):
     table = pd.DataFrame(numbers, columns=list("abcd")).assign(same=7.5, one="x")
     holed = table["a"].isna()
     table.loc[holed, ["same", "one"]] = nan, None
@@ -338,12 +338,12 @@ def test_a_constant_column_is_filled_with_its_constant(numbers):
     np.testing.assert_array_equal(cells["same"].mean, 7.5)
     np.testing.assert_array_equal(cells["same"].sd, 0.0)
     np.testing.assert_array_equal(cells["one"].probability, 1.0)
-    drawn = imputer.sample(table, 2, 0)
-    assert all((each["same"] == 7.5).all() and (each["one"] == "x").all() for each in drawn)
+    draws = imputer.sample(table, 2, 0)
+    assert all((each["same"] == 7.5).all() and (each["one"] == "x").all() for each in draws)
 
 
 @pytest.mark.parametrize("method", ["transform", "predictive", "sample"])
-def test_a_hole_in_a_constant_column_alone(method):
+def test_missing_cell_only_in_constant_column(method):
     """The row is complete in all columns that take part."""
     X = np.array([[1.0, 5.0, 0.0], [2.0, nan, 1.0], [3.0, 5.0, 4.0], [nan, 5.0, 2.0]])
     with pytest.warns(InputWarning, match="constant"):
@@ -359,7 +359,7 @@ def test_a_hole_in_a_constant_column_alone(method):
         assert np.isfinite(filled[3, 0])
 
 
-def test_uninformative_table():
+def test_uninformative_table_is_filled_with_constants():
     X = np.array([[2.0, nan], [nan, nan], [2.0, nan]])
     with pytest.warns(InputWarning, match="No column has two different values"):
         imputer = ct.CoalescentImputer().fit(X)
@@ -368,7 +368,7 @@ def test_uninformative_table():
     assert np.isnan(filled[:, 1]).all()
 
 
-def test_a_row_without_any_cell_is_filled_near_the_middle(numbers):
+def test_empty_row_is_filled_near_column_means(numbers):
     X = numbers.copy()
     X[7] = nan
     with pytest.warns(InputWarning, match="arbitrary"):
@@ -382,7 +382,7 @@ def test_a_row_without_any_cell_is_filled_near_the_middle(numbers):
         assert np.all((0.5 * spread < sd) & (sd < 2 * spread))
 
 
-def test_one_row():
+def test_imputer_accepts_one_row():
     with pytest.warns(InputWarning, match="one row"):
         imputer = ct.CoalescentImputer().fit([[1.0, 2.0]])
     assert imputer.transform([[nan, 2.0]]).tolist() == [[1.0, 2.0]]
@@ -391,7 +391,7 @@ def test_one_row():
     np.testing.assert_array_equal(imputer.transform([[nan, nan]]), [[1.0, nan]])
 
 
-def test_two_rows():
+def test_imputer_accepts_two_rows():
     imputer = ct.CoalescentImputer(noise=0.1).fit([[1.0, 2.0, 5.0], [3.0, 7.0, 4.0]])
     filled = imputer.transform([[1.1, 2.2, nan], [nan, nan, nan]])
     assert np.all(np.isfinite(filled))
@@ -401,7 +401,7 @@ def test_two_rows():
     assert imputer.transform([[1.0, nan], [nan, 2.0]]).tolist() == [[1.0, 2.0], [1.0, 2.0]]
 
 
-def test_unknown_category_is_kept(imputer, frame):
+def test_unseen_category_is_kept(imputer, frame):
     new = frame[15:17].copy()
     new["name"] = ["bee", None]
     with pytest.warns(InputWarning, match="bee"):
@@ -420,7 +420,7 @@ def test_unknown_category_is_kept(imputer, frame):
         strict.transform(new)
 
 
-def test_columns_are_found_by_name(imputer, frame):
+def test_columns_are_matched_by_name(imputer, frame):
     whole = imputer.transform(frame)
     order = list(frame)[::-1]
     pd.testing.assert_frame_equal(imputer.transform(frame[order]), whole)
@@ -431,13 +431,13 @@ def test_columns_are_found_by_name(imputer, frame):
         imputer.transform(frame.drop(columns="legs"))
 
 
-def test_wrong_number_of_columns_in_array(fitted):
+def test_wrong_number_of_columns_is_rejected(fitted):
     with refused("X 3 features CoalescentImputer expecting 4"):
         fitted.transform(np.zeros((2, 3)))
 
 
 def test_correlated_columns_fill_each_other(monkeypatch):
-    """A column that is another one's double but for noise is filled from it, however rows are related."""
+    """A column that is twice another one plus noise is filled from it, whatever the tree."""
     monkeypatch.setattr(posterior_draws, "MIN_SWEEPS", 40)
     monkeypatch.setattr(posterior_draws, "MAX_SWEEPS", 40)
     rng = np.random.default_rng(0)
@@ -446,22 +446,23 @@ def test_correlated_columns_fill_each_other(monkeypatch):
     holes = X.copy()
     holes[::4, 1] = np.nan
     filled = {
-        own: ct.CoalescentImputer(covariance=own, random_state=0).fit_transform(holes) for own in ("full", "diagonal")
+        setting: ct.CoalescentImputer(covariance=setting, random_state=0).fit_transform(holes)
+        for setting in ("full", "diagonal")
     }
-    errors = {own: np.sqrt(np.mean((table - X)[::4, 1] ** 2)) for own, table in filled.items()}
+    errors = {setting: np.sqrt(np.mean((table - X)[::4, 1] ** 2)) for setting, table in filled.items()}
     assert errors["full"] < 0.15 < 0.3 < errors["diagonal"]
 
 
 @pytest.mark.usefixtures("short_chains")
 def test_columns_are_correlated_by_default(numbers):
-    default, full = (ct.CoalescentImputer(**own, random_state=0) for own in ({}, {"covariance": "full"}))
+    default, full = (ct.CoalescentImputer(**setting, random_state=0) for setting in ({}, {"covariance": "full"}))
     np.testing.assert_array_equal(default.fit_transform(numbers), full.fit_transform(numbers))
 
 
 # -- what is known of the cells ----------------------------------------------------------------------------------------
 
 
-def test_predictive_distributions(imputer, frame):
+def test_predictive_returns_distributions(imputer, frame):
     cells = imputer.predictive(frame)
     assert list(cells) == list(frame)
     filled = imputer.transform(frame)
@@ -496,62 +497,62 @@ def test_predictive_distributions(imputer, frame):
     assert "12 missing cells" in repr(cells)
 
 
-def test_best_value_agrees_with_predictive(fitted, numbers):
+def test_filled_values_match_predictive_distributions(fitted, numbers):
     """In the table's units; the predictor is tested against brute force."""
     rows = np.flatnonzero(np.isnan(numbers).any(axis=1))
-    found = fitted._model.predictor.training_cells(rows)
+    predicted = fitted._model.predictor.training_cells(rows)
     middle, spread = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
-    expected = np.where(np.isnan(numbers[rows]), middle + spread * found.mean, numbers[rows])
+    expected = np.where(np.isnan(numbers[rows]), middle + spread * predicted.mean, numbers[rows])
     np.testing.assert_allclose(fitted.transform(numbers)[rows], expected, rtol=1e-9)
     cells = fitted.predictive(numbers)
     for j in range(4):
         holes = np.isnan(numbers[rows, j])
-        np.testing.assert_allclose(cells[f"x{j}"].sd[rows][holes], spread[j] * found.sd[holes, j])
+        np.testing.assert_allclose(cells[f"x{j}"].sd[rows][holes], spread[j] * predicted.sd[holes, j])
 
 
-def test_results_are_independent_of_units(fitted, numbers):
+def test_imputer_is_equivariant_to_units(fitted, numbers):
     scale, shift = np.array([1e-3, 1.0, 1e4, 7.0]), np.array([5.0, 0.0, -3.0, 100.0])
     other = ct.CoalescentImputer(noise=0.1).fit(scale * numbers + shift)
-    found = (other.transform(scale * numbers + shift) - shift) / scale
-    np.testing.assert_allclose(found, fitted.transform(numbers), rtol=1e-5)
+    actual = (other.transform(scale * numbers + shift) - shift) / scale
+    np.testing.assert_allclose(actual, fitted.transform(numbers), rtol=1e-5)
 
 
 # -- draws -------------------------------------------------------------------------------------------------------------
 
 
-def test_draws_fill_the_holes_and_differ(imputer, frame):
-    drawn = imputer.sample(frame, 4, random_state=0)
-    assert len(drawn) == 4
+def test_sample_fills_missing_cells_with_different_draws(imputer, frame):
+    draws = imputer.sample(frame, 4, random_state=0)
+    assert len(draws) == 4
     known = frame.notna().to_numpy()
-    for table in drawn:
+    for table in draws:
         assert table.dtypes.equals(frame.dtypes)
         assert not table.isna().to_numpy().any()
         assert (table.to_numpy(dtype=object)[known] == frame.to_numpy(dtype=object)[known]).all()
-    lengths = np.array([table["length"].to_numpy()[[0, 15]] for table in drawn])
+    lengths = np.array([table["length"].to_numpy()[[0, 15]] for table in draws])
     assert len(np.unique(lengths)) == 8
     again = imputer.sample(frame, 4, random_state=0)
-    for a, b in zip(drawn, again, strict=True):
+    for a, b in zip(draws, again, strict=True):
         pd.testing.assert_frame_equal(a, b)
-    assert not drawn[0].equals(imputer.sample(frame, 1, random_state=1)[0])
+    assert not draws[0].equals(imputer.sample(frame, 1, random_state=1)[0])
     assert len(imputer.sample(frame)) == 5
 
 
-def test_draws_have_the_moments_of_the_cells():
-    """A new row has a place of its own in each draw: mean and variance within 5 standard deviations, 4 estimates."""
+def test_sample_matches_predictive_moments():
+    """A new row is placed anew in each draw: mean and variance within 5 standard deviations, 4 estimates."""
     X = np.random.default_rng(1).normal(size=(12, 3))
     imputer = ct.CoalescentImputer(noise=0.1).fit(X)
     new = np.array([[0.5, nan, nan]])
     cells = imputer.predictive(new)
-    drawn = np.array(imputer.sample(new, 2000, random_state=0))[:, 0]
-    assert np.all(drawn[:, 0] == 0.5)
+    draws = np.array(imputer.sample(new, 2000, random_state=0))[:, 0]
+    assert np.all(draws[:, 0] == 0.5)
     for j in (1, 2):
         mean, sd = cells[f"x{j}"].mean[0], cells[f"x{j}"].sd[0]
-        assert abs(drawn[:, j].mean() - mean) < 5 * sd / np.sqrt(2000)
-        squares = (drawn[:, j] - mean) ** 2
+        assert abs(draws[:, j].mean() - mean) < 5 * sd / np.sqrt(2000)
+        squares = (draws[:, j] - mean) ** 2
         assert abs(squares.mean() - sd**2) < 5 * squares.std() / np.sqrt(2000)
 
 
-def test_equal_rows_have_equal_draws():
+def test_similar_rows_have_correlated_draws():
     """Two rows that differ in next to nothing but a cell that both miss: a draw fills both from the same tree.
 
     Drawn apart, 100 pairs have a correlation above 0.5 with probability 1e-7.
@@ -561,13 +562,13 @@ def test_equal_rows_have_equal_draws():
     X[6] = X[2] + 1e-4
     X[[2, 6], 3] = nan
     imputer = ct.CoalescentImputer(noise=1e-6).fit(X)
-    drawn = np.array(imputer.sample(X, 100, random_state=0))[:, [2, 6], 3]
-    assert drawn.std(axis=0).min() > 0.05
-    assert np.corrcoef(drawn.T)[0, 1] > 0.9
+    draws = np.array(imputer.sample(X, 100, random_state=0))[:, [2, 6], 3]
+    assert draws.std(axis=0).min() > 0.05
+    assert np.corrcoef(draws.T)[0, 1] > 0.9
 
 
 @pytest.mark.parametrize("n_draws", [0, -1, 1.5, True, "3"])
-def test_invalid_numbers_of_draws(fitted, numbers, n_draws):
+def test_invalid_n_draws_is_rejected(fitted, numbers, n_draws):
     with pytest.raises(InputError, match="n_draws is"):
         fitted.sample(numbers, n_draws)
 
@@ -600,8 +601,8 @@ def test_imputation_with_tree_sample(numbers, monkeypatch):
     error = np.std(np.subtract(placed, believed), axis=0, ddof=1) / np.sqrt(6)
     # beyond 9 standard errors of six runs by chance once in 3,500 for each cell
     assert np.all(np.abs(gap) < 9 * error + 0.01 * spread.max())
-    drawn = imputer.sample(X, 3, random_state=0)
-    assert all(np.all(np.isfinite(table)) for table in drawn)
+    draws = imputer.sample(X, 3, random_state=0)
+    assert all(np.all(np.isfinite(table)) for table in draws)
 
 
 # -- do intervals keep their word? -------------------------------------------------------------------------------------
@@ -633,7 +634,7 @@ def simulated(kind, n_real, seed):
     ],
 )
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_interval_coverage(kind, n_real, n_tables):
+def test_intervals_have_nominal_coverage(kind, n_real, n_tables):
     """90 % intervals of hidden cells, over tables drawn from the model, cover 87 to 93 % of them.
 
     About 1,000 cells: if they were independent, the share would have a standard deviation of 0.9 %.
@@ -657,7 +658,7 @@ def test_interval_coverage(kind, n_real, n_tables):
 
 
 @pytest.mark.parametrize("level", ["a", None, [0.5, 0.9], 0, 1, 90, math.nan, True])
-def test_invalid_levels(level):
+def test_invalid_interval_levels_are_rejected(level):
     cells = RealCells(np.zeros(1), np.ones(1), np.zeros(1, dtype=bool))
     with refused("level number between 0 and 1"):
         cells.interval(level)

@@ -1,4 +1,4 @@
-"""Ctrl-C: a real process is interrupted while it reads or writes."""
+"""Ctrl-C while a process reads or writes."""
 
 import contextlib
 import os
@@ -39,7 +39,7 @@ except BaseException as error:
 """
 
 
-def started(*arguments):
+def start_process(*arguments):
     # A process that was started in the background may ignore interrupts, and hands that on.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -60,11 +60,11 @@ def check_interrupted(process):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 @pytest.mark.parametrize(("sent", "whole"), [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, False)])
-def test_an_interrupt_while_a_table_is_read(tmp_path, sent, whole):
-    """From a pipe, so that the process is known to be reading, or to have all it needs to go on."""
+def test_interrupt_during_reading_exits_cleanly(tmp_path, sent, whole):
+    """The table comes from a pipe, so that the process is known to be reading it."""
     table = tmp_path / "table.csv"
     os.mkfifo(table)
-    process = started("-m", "coaltree", "fit", table, "-o", tmp_path / "out")
+    process = start_process("-m", "coaltree", "fit", table, "-o", tmp_path / "out")
     with table.open("wb", buffering=0) as pipe:
         for text in (b"id,x,y\n", ROWS):
             pipe.write(text)
@@ -82,10 +82,10 @@ def test_an_interrupt_while_a_table_is_read(tmp_path, sent, whole):
 
 
 @pytest.mark.parametrize("way", ["folder", "together"])
-def test_an_interrupt_while_files_are_written(tmp_path, way):
+def test_interrupt_during_writing_leaves_complete_files(tmp_path, way):
     folder = tmp_path if way == "together" else tmp_path / "out"
     (tmp_path / "0.bin").write_bytes(b"earlier")
-    process = started("-c", WRITER, folder, way)
+    process = start_process("-c", WRITER, folder, way)
     deadline = time.monotonic() + PATIENCE
     while not any(path.name.startswith(".") for path in tmp_path.rglob("*")) or len([*tmp_path.rglob("*.bin*")]) < 20:
         assert process.poll() is None, process.communicate()
@@ -99,7 +99,7 @@ def test_an_interrupt_while_files_are_written(tmp_path, way):
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("error", [ImportError, OSError, InputError, ValueError])
-def test_interrupt_converted_by_library(sent, error, tmp_path, monkeypatch, capsys):
+def test_interrupt_converted_by_library_is_recognised(sent, error, tmp_path, monkeypatch, capsys):
     """An extension module that is interrupted while it is loaded may raise anything."""
 
     def interrupted(*arguments, **settings):

@@ -1,4 +1,4 @@
-"""What must not change a tree: the order of rows and columns, units, names of categories, columns without cells."""
+"""Trees are invariant to the order of rows and columns, to units, to names of categories and to empty columns."""
 
 import numpy as np
 import pytest
@@ -88,7 +88,7 @@ every_setup = pytest.mark.parametrize("setup", SETUPS)
 @every_rule
 @every_setup
 @every_seed
-def test_order_of_the_rows(setup, rule, seed):
+def test_greedy_is_invariant_to_row_order(setup, rule, seed):
     rng = np.random.default_rng(seed)
     process, X = setup(rng)
     names = [f"row {i}" for i in range(N)]
@@ -112,7 +112,7 @@ def with_columns(process, order):
 
 @every_rule
 @every_setup
-def test_order_of_the_columns(setup, rule):
+def test_greedy_is_invariant_to_column_order(setup, rule):
     rng = np.random.default_rng(3)
     process, X = setup(rng)
     order = rng.permutation(X.shape[1])
@@ -121,14 +121,14 @@ def test_order_of_the_columns(setup, rule):
     assert_same(first, ct.greedy(X[:, order], with_columns(process, order), rule=rule))
 
 
-def test_order_of_the_parts():
+def test_greedy_is_invariant_to_part_order():
     process, X = mixed(np.random.default_rng(4))
     assert_same(ct.greedy(X, process), ct.greedy(X, ct.Mixed(*process.parts[::-1])))
 
 
 @every_rule
 @pytest.mark.parametrize("setup", REAL)
-def test_origin_of_real_columns(setup, rule):
+def test_greedy_is_invariant_to_origin(setup, rule):
     process, X = setup(np.random.default_rng(5))
     assert_same(ct.greedy(X, process, rule=rule), ct.greedy(X + np.array([30.0, -7.0, 0.1]), process, rule=rule))
 
@@ -139,7 +139,7 @@ UNITS = [(setup, rule) for setup in REAL for rule in RULES if (setup, rule) != (
 
 @pytest.mark.parametrize(("setup", "rule"), UNITS)
 @every_seed
-def test_units_of_real_columns(setup, rule, seed):
+def test_greedy_is_invariant_to_units(setup, rule, seed):
     process, X = setup(np.random.default_rng(seed))
     a = np.array([1e-3, 12.0, 500.0])
     scales = np.outer(a, a) if process.variance.ndim == 2 else a**2
@@ -148,22 +148,22 @@ def test_units_of_real_columns(setup, rule, seed):
     assert_same(ct.greedy(X, process, rule=rule), ct.greedy(X * a, rescaled, rule=rule), log_jacobian)
 
 
-def relabelled(X, columns, n_states, rng):
+def relabel(X, columns, n_states, rng):
     """Return X with the codes of some columns permuted, and the permutations: new code of every old one."""
     X = X.copy()
     permutations = [rng.permutation(k) for k in n_states]
     for d, new_code in zip(columns, permutations, strict=True):
-        seen = ~np.isnan(X[:, d])
-        X[seen, d] = new_code[X[seen, d].astype(int)]
+        observed = ~np.isnan(X[:, d])
+        X[observed, d] = new_code[X[observed, d].astype(int)]
     return X, permutations
 
 
 @every_rule
 @every_seed
-def test_names_of_categories(rule, seed):
+def test_greedy_is_invariant_to_category_codes(rule, seed):
     rng = np.random.default_rng(seed)
     process, X = multinomial(rng)
-    Y, permutations = relabelled(X, range(8), N_STATES, rng)
+    Y, permutations = relabel(X, range(8), N_STATES, rng)
     moved = [q[np.argsort(new_code)] for q, new_code in zip(process.equilibrium, permutations, strict=True)]
     assert not np.array_equal(X, Y, equal_nan=True)
     assert_same(ct.greedy(X, process, rule=rule), ct.greedy(Y, ct.Multinomial(process.rate, moved), rule=rule))
@@ -171,20 +171,20 @@ def test_names_of_categories(rule, seed):
 
 @every_rule
 @every_seed
-def test_names_of_categories_with_estimated_equilibria(rule, seed):
+def test_greedy_is_invariant_to_category_codes_with_estimated_equilibria(rule, seed):
     rng = np.random.default_rng(seed)
     process, X = multinomial_estimated(rng)
-    Y, _ = relabelled(X, range(8), N_STATES, rng)
+    Y, _ = relabel(X, range(8), N_STATES, rng)
     assert_same(ct.greedy(X, process, rule=rule), ct.greedy(Y, process, rule=rule))
     process, X = mixed(rng)
-    Y, _ = relabelled(X, [2, 3], (2, 3), rng)
+    Y, _ = relabel(X, [2, 3], (2, 3), rng)
     assert_same(ct.greedy(X, process, rule=rule), ct.greedy(Y, process, rule=rule))
 
 
 @every_rule
 @pytest.mark.parametrize("noise", [0.0, 0.002])
-def test_a_real_column_without_cells(rule, noise):
-    """A complete table then goes the way of tables with missing cells: another code, the same tree."""
+def test_greedy_ignores_empty_real_column(rule, noise):
+    """The empty column makes a complete table one with missing cells: other code, the same tree."""
     rng = np.random.default_rng(6)
     X = real_table(rng)
     wider = np.column_stack([X[:, :1], np.full(N, np.nan), X[:, 1:]])
@@ -193,7 +193,7 @@ def test_a_real_column_without_cells(rule, noise):
 
 
 @every_rule
-def test_a_categorical_column_without_cells(rule):
+def test_greedy_ignores_empty_categorical_column(rule):
     rng = np.random.default_rng(7)
     process, X = multinomial(rng)
     wider = np.column_stack([X, np.full(N, np.nan)])
@@ -206,8 +206,8 @@ def test_a_categorical_column_without_cells(rule):
 
 
 @every_rule
-def test_a_part_of_its_own_for_some_of_the_columns(rule):
-    """One Brownian over four columns is two Brownians over two each."""
+def test_greedy_is_invariant_to_split_into_parts(rule):
+    """One Brownian process over four columns equals two over two columns each."""
     X = real_table(np.random.default_rng(8), 4, missing=0.2)
     whole = ct.greedy(X, ct.Brownian([0.3, 1.0, 5.0, 2.0]), rule=rule)
     parts = ct.Mixed((ct.Brownian([0.3, 5.0]), [0, 2]), (ct.Brownian([1.0, 2.0]), [1, 3]))

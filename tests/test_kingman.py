@@ -1,4 +1,4 @@
-"""Kingman's coalescent: its density against two other computations, its draws against known laws.
+"""Kingman's coalescent: its density against two other computations, its draws against known distributions.
 
 Statistical tests use fixed seeds, and bounds that a correct simulator fails once in 100,000 seeds.
 """
@@ -39,8 +39,8 @@ def z_score(values, mean):
 
 def common_height(tree, leaves):
     """Height of the smallest subtree that holds all the leaves."""
-    wanted = set(leaves)
-    holders = [i for i in range(tree.n_nodes) if wanted <= set(tree.leaves_below(i).tolist())]
+    expected = set(leaves)
+    holders = [i for i in range(tree.n_nodes) if expected <= set(tree.leaves_below(i).tolist())]
     return tree.heights[min(holders)]
 
 
@@ -48,7 +48,7 @@ def common_height(tree, leaves):
 
 
 @given(trees)
-def test_log_prior_is_the_number_of_live_pairs_over_time(tree):
+def test_log_prior_integrates_number_of_pairs(tree):
     times = np.unique(tree.heights)
     expected = 0.0
     for start, end in pairwise(times):
@@ -59,7 +59,7 @@ def test_log_prior_is_the_number_of_live_pairs_over_time(tree):
 
 
 @given(st.builds(simulate_tree, st.integers(2, 12), st.integers(0, 2**32 - 1)))
-def test_log_prior_agrees_with_dendropy(tree):
+def test_log_prior_matches_dendropy(tree):
     # DendroPy's density is that of the waiting times alone: it includes the rate of each.
     other = dendropy.Tree.get(data=tree.to_newick(), schema="newick")
     rates = sum(log(comb(k, 2)) for k in range(2, tree.n_leaves + 1))
@@ -67,13 +67,13 @@ def test_log_prior_agrees_with_dendropy(tree):
     assert log_prior(tree) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def test_log_prior_by_hand():
+def test_log_prior_of_small_trees_by_hand():
     assert log_prior(Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 3])) == -(3 * 1 + 1 * 2)
     assert str(log_prior(Tree([], [0.0]))) == "0.0"
     assert str(log_prior(Tree([[0, 1]], [0.0, 0.0, 0.0]))) == "0.0"
 
 
-def test_pair_counts():
+def test_pair_counts_of_lineages():
     assert pair_counts(5).tolist() == [10, 6, 3, 1]
     assert pair_counts(1).tolist() == []
 
@@ -82,7 +82,7 @@ def test_pair_counts():
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])
-def test_mean_root_height_and_total_length(n):
+def test_simulated_height_and_length_have_expected_means(n):
     sample = draws(n, 3000, seed=n)
     assert abs(z_score([tree.heights[-1] for tree in sample], 2 * (1 - 1 / n))) < Z_BOUND
     expected = 2 * sum(1 / k for k in range(1, n))
@@ -98,7 +98,7 @@ def test_waiting_times_are_independent_exponentials():
     assert np.all(np.abs(correlations) < Z_BOUND / np.sqrt(len(sample)))
 
 
-def test_all_labelled_histories_of_four_leaves_are_equally_likely():
+def test_labelled_histories_are_equally_likely():
     def history(tree):
         return tuple(frozenset(tree.leaves_below(node).tolist()) for node in range(4, 7))
 
@@ -108,7 +108,7 @@ def test_all_labelled_histories_of_four_leaves_are_equally_likely():
 
 
 @pytest.mark.parametrize("leaves", [(0, 1), (0, 3, 7), (2, 4, 5, 6)])
-def test_some_of_the_leaves_follow_a_smaller_coalescent(leaves):
+def test_subsets_of_leaves_follow_smaller_coalescent(leaves):
     heights = [common_height(tree, leaves) for tree in draws(8, 2000, seed=len(leaves))]
     assert abs(z_score(heights, 2 * (1 - 1 / len(leaves)))) < Z_BOUND
 
@@ -131,31 +131,31 @@ def test_seeds_reproduce_trees():
     assert simulate_tree(20, rng) != simulate_tree(20, rng)
 
 
-def test_names_are_given_to_the_leaves():
+def test_simulate_tree_names_leaves():
     assert simulate_tree(3, 0, leaf_names=["a", "b", "c"]).leaf_names == ("a", "b", "c")
 
 
-def test_one_leaf():
+def test_simulate_tree_of_one_leaf():
     assert simulate_tree(1, 0) == Tree([], [0.0])
 
 
-def test_integer_types():
+def test_simulate_tree_accepts_integer_types():
     assert simulate_tree(np.int64(4), 0) == simulate_tree(4.0, 0) == simulate_tree(4, 0)
 
 
-def test_very_many_leaves():
+def test_simulate_tree_of_many_leaves():
     tree = simulate_tree(200_000, random_state=0)
     assert tree.n_leaves == 200_000
     assert 0 < tree.heights[-1] < 50
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, True, "3", None, float("nan"), float("inf")])
-def test_bad_numbers_of_leaves_are_refused(n):
+def test_invalid_numbers_of_leaves_are_rejected(n):
     with refused("leaves 1"):
         simulate_tree(n)
 
 
-def test_density_requires_tree():
+def test_log_prior_rejects_non_trees():
     tree = simulate_tree(3, 0)
     with refused("tree type str Tree Tree.from_newick"):
         log_prior(tree.to_newick())

@@ -1,4 +1,4 @@
-"""Large text files: read and filled many lines at a time, with the same result as line by line."""
+"""Large text files: reading and filling many lines at a time gives the same result as line by line."""
 
 import tracemalloc
 from contextlib import nullcontext
@@ -59,7 +59,7 @@ def write(tmp_path):
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
-def test_odd_cells_are_read_as_they_are_line_by_line(write, delimiter, ending):
+def test_fast_reader_matches_line_reader(write, delimiter, ending):
     numbers = WITH_COMMAS if delimiter in ";\t" else NUMBERS
     text = odd_text(300, delimiter, ending, numbers=numbers)
     with pytest.warns(match="decimal commas") if numbers is WITH_COMMAS else nullcontext():
@@ -85,7 +85,7 @@ def test_odd_cells_are_read_as_they_are_line_by_line(write, delimiter, ending):
 
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
 @pytest.mark.parametrize("odd", ["", "1,2", "1,2,3,4", ",", "  ", "\u2003", "é"])
-def test_lines_are_counted_as_they_are_one_by_one(n_columns, odd):
+def test_fast_reader_reports_same_lines(n_columns, odd):
     header = ",".join(["id", "b", "c"][:n_columns])
     row = ",".join("xyz"[:n_columns])
     text = "\n".join(["", header, row, row, odd, row, odd, row])
@@ -104,7 +104,7 @@ def test_lines_are_counted_as_they_are_one_by_one(n_columns, odd):
     assert outcome(text) == outcome(text.replace("id", '"id"'))
 
 
-def test_a_field_that_is_too_long_is_named():
+def test_too_long_field_is_reported():
     long = "x" * 140_000
     with refused("Line 2 f.csv field larger"):
         check_text(f"a,b\n{long},1\n".encode(), "f.csv", ",")
@@ -116,7 +116,7 @@ def test_a_field_that_is_too_long_is_named():
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
-def test_odd_cells_are_filled_as_they_are_line_by_line(write, delimiter, ending):
+def test_fast_filler_matches_line_filler(write, delimiter, ending):
     text = odd_text(200, delimiter, ending, seed=1)
     frame = read_file(write(text, "fast.csv")).frame
     rng = np.random.default_rng(2)
@@ -132,7 +132,7 @@ def test_odd_cells_are_filled_as_they_are_line_by_line(write, delimiter, ending)
 
 
 @pytest.mark.parametrize("quoted", [False, True])
-def test_reading_takes_little_more_space_than_the_file(write, quoted):
+def test_reading_needs_little_extra_memory(write, quoted):
     """What Python allocates, so without the columns themselves, which are polars'."""
     rng = np.random.default_rng(0)
     cells = rng.normal(size=(1000, 10)).astype(str)
@@ -154,7 +154,7 @@ def test_reading_takes_little_more_space_than_the_file(write, quoted):
 
 
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
-def test_an_index_of_numbers_keeps_its_letters(write, name):
+def test_index_keeps_leading_zeros(write, name):
     with pytest.warns(match="index without a name"):
         file = read_file(write(f"{name},x\n007,1.5\n008,2.5\n", "index.csv"))
     assert file.row_names == ("007", "008")

@@ -1,4 +1,4 @@
-"""Trees of many leaves and of shapes that are hard on recursion, through everything that comes after the tree."""
+"""Trees with many leaves and of shapes that are hard on recursion."""
 
 import csv
 import io
@@ -49,7 +49,7 @@ def same_partition(a, b):
     return pairs == len(np.unique(a)) == len(np.unique(b))
 
 
-def test_newick(tree):
+def test_newick_round_trip_of_large_trees(tree):
     back = Tree.from_newick(tree.to_newick())
     np.testing.assert_allclose(back.merge_heights, tree.merge_heights, rtol=1e-9)
     # The text has the leaves as they are drawn, and a tree is the stretches of leaves below its merges.
@@ -58,12 +58,12 @@ def test_newick(tree):
     np.testing.assert_array_equal(*stretches)
 
 
-def test_distance_to_the_same_tree_drawn_in_another_order(tree):
+def test_distance_ignores_order_of_children(tree):
     mirrored = Tree(tree.children[:, ::-1], tree.heights, NAMES)
     assert robinson_foulds(tree, mirrored) == 0
 
 
-def test_linkage_and_cuts(tree):
+def test_linkage_and_cuts_of_large_trees(tree):
     Z = tree.to_linkage()
     assert is_valid_linkage(Z)
     assert Tree.from_linkage(Z, NAMES) == tree
@@ -78,7 +78,7 @@ def test_linkage_and_cuts(tree):
     assert np.all(np.diff(firsts) > 0)
 
 
-def test_scores_table_and_picture(tree):
+def test_scores_and_plots_of_large_trees(tree):
     labels = cut_by_count(tree, 7)
     assert metrics.dendrogram_purity(tree, labels) == 1.0
     assert metrics.subtree_score(tree, labels) == 1.0
@@ -88,13 +88,13 @@ def test_scores_table_and_picture(tree):
     assert dendrogram_png(tree, labels, "large").startswith(b"\x89PNG")
 
 
-def test_leaves_are_removed(tree):
+def test_without_leaves_of_large_trees(tree):
     half = without_leaves(tree, range(0, N, 2))
     assert half.leaf_names == tuple(NAMES[1::2])
     assert half.heights[-1] <= tree.heights[-1]
 
 
-def test_distance_of_different_trees():
+def test_distance_of_different_large_trees():
     n = 20_000
     # Two leaves far from each other change places: the clades that hold only one of them are others then.
     a = caterpillar(n)

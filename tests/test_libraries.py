@@ -1,4 +1,4 @@
-"""Trees and samples in other libraries: the same heights, names and clades, asked for by their own means."""
+"""Conversion of trees and samples to other libraries: the same heights, names and clades."""
 
 import sys
 
@@ -29,7 +29,7 @@ def caterpillar(n):
 # -- networkx ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_graph_leads_from_the_root_to_all_leaves(tree):
+def test_networkx_graph_leads_from_root_to_leaves(tree):
     graph = tree.to_networkx()
     assert nx.is_arborescence(graph)
     far = nx.single_source_dijkstra_path_length(graph, tree.root, weight="length")
@@ -47,7 +47,7 @@ def test_a_graph_leads_from_the_root_to_all_leaves(tree):
     assert clades == heights_of_clades(tree)
 
 
-def test_a_graph_has_support_where_it_is_known():
+def test_networkx_graph_has_known_support():
     summary = related_sample(8, 20, 1).consensus(0.8)
     assert np.isnan(summary.support).any()
     graph = summary.to_networkx()
@@ -60,7 +60,7 @@ def test_a_graph_has_support_where_it_is_known():
 # -- dendropy ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_tree_of_dendropy_has_the_same_clades_and_ages(tree):
+def test_dendropy_tree_has_same_clades_and_ages(tree):
     other = tree.to_dendropy()
     assert [taxon.label for taxon in other.taxon_namespace] == list(tree.leaf_names)
     ages = {clade_of(node): node.age for node in other.preorder_node_iter() if not node.is_leaf()}
@@ -74,9 +74,9 @@ def test_a_tree_of_dendropy_has_the_same_clades_and_ages(tree):
     assert ct.robinson_foulds(back, tree) == 0
 
 
-def test_support_is_among_the_annotations():
+def test_dendropy_tree_has_support_annotations():
     summary = related_sample(8, 20, 1).mcc()
-    found = {
+    values = {
         clade_of(node): node.annotations.get_value("support")
         for node in summary.to_dendropy().preorder_node_iter()
         if not node.is_leaf()
@@ -84,13 +84,13 @@ def test_support_is_among_the_annotations():
     expected = {
         frozenset(summary.leaf_names[i] for i in summary.leaves_below(8 + k)): s for k, s in enumerate(summary.support)
     }
-    assert found == expected
+    assert values == expected
 
 
 # -- tskit -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_tree_sequence_has_the_same_common_ancestors(tree):
+def test_tskit_sequence_has_same_common_ancestors(tree):
     sequence = tree.to_tskit()
     assert sequence.num_trees == 1
     assert sequence.samples().tolist() == list(range(12))
@@ -102,7 +102,7 @@ def test_a_tree_sequence_has_the_same_common_ancestors(tree):
             assert only.tmrca(i, j) == common[i, j]
 
 
-def test_merges_of_one_height_are_one_node():
+def test_tskit_joins_merges_of_equal_height():
     tree = ct.Tree([[0, 1], [4, 2], [5, 3]], [0, 0, 0, 0, 1.0, 1.0, 2.0])
     sequence = tree.to_tskit()
     assert sequence.num_nodes == 6
@@ -110,14 +110,14 @@ def test_merges_of_one_height_are_one_node():
     assert sequence.first().tmrca(0, 3) == 2.0
 
 
-def test_merges_at_height_zero_are_rejected():
+def test_tskit_rejects_merges_at_height_zero():
     tree = ct.Tree([[0, 1], [2, 3]], [0.0] * 5)
     with pytest.raises(InputError, match=r"^2 merge.* height 0.*noise=0"):
         tree.to_tskit()
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_advice_on_merges_at_height_zero_works():
+def test_tskit_advice_on_zero_heights_works():
     X = np.repeat([[0.0], [1.0], [5.0]], 3, axis=0) + np.tile([[0.0], [1e-3], [1e-3]], (3, 1))
     with pytest.raises(InputError, match="at height 0"):
         ct.CoalescentClustering(noise=0.0).fit(X).tree_.to_tskit()
@@ -132,15 +132,15 @@ def test_advice_on_merges_at_height_zero_works():
 
 
 @pytest.mark.parametrize("method", ["to_networkx", "to_dendropy", "to_tskit"])
-def test_odd_names_single_leaves_and_deep_trees(method):
+def test_conversions_handle_odd_names_and_extreme_trees(method):
     odd = ct.simulate_tree(len(ODD), 1, leaf_names=ODD)
-    found = getattr(odd, method)()
+    actual = getattr(odd, method)()
     if method == "to_networkx":
-        names = [found.nodes[i]["name"] for i in range(len(ODD))]
+        names = [actual.nodes[i]["name"] for i in range(len(ODD))]
     elif method == "to_dendropy":
-        names = [taxon.label for taxon in found.taxon_namespace]
+        names = [taxon.label for taxon in actual.taxon_namespace]
     else:
-        names = [found.node(i).metadata["name"] for i in range(len(ODD))]
+        names = [actual.node(i).metadata["name"] for i in range(len(ODD))]
     assert names == list(ODD)
     getattr(ct.simulate_tree(1, 0), method)()
     getattr(caterpillar(3000), method)()
@@ -156,7 +156,7 @@ def test_odd_names_single_leaves_and_deep_trees(method):
         ("arviz", "to_arviz"),
     ],
 )
-def test_missing_library_is_named(monkeypatch, library, method):
+def test_missing_library_has_install_hint(monkeypatch, library, method):
     monkeypatch.setitem(sys.modules, library, None)
     thing = related_sample(4, 3, 0)
     thing = thing if hasattr(thing, method) else thing.trees[0]
@@ -169,7 +169,7 @@ def test_missing_library_is_named(monkeypatch, library, method):
 # -- samples -----------------------------------------------------------------------------------------------------------
 
 
-def test_numbers_of_a_sample():
+def test_arviz_data_of_sample():
     sample = related_sample(6, 15, 3, log_joints=np.arange(15.0))
     data = sample.to_xarray()
     assert dict(data.sizes) == {"tree": 15}
@@ -183,7 +183,7 @@ def test_numbers_of_a_sample():
     assert "log_joint" not in related_sample(6, 15, 3).to_xarray()
 
 
-def test_numbers_of_runs():
+def test_arviz_data_of_smc_runs():
     result = ct.smc([[0.0], [0.3], [3.0]], ct.Brownian(), n_particles=5, n_runs=2, random_state=0)
     data = result.to_xarray()
     assert data["run"].to_numpy().tolist() == [0] * 5 + [1] * 5
@@ -192,15 +192,15 @@ def test_numbers_of_runs():
     assert set(stats.data_vars) == {"lp", "run"}
 
 
-def test_draws_for_arviz_are_in_proportion_to_weights():
+def test_arviz_draws_follow_weights():
     sample = related_sample(6, 40, 3, log_joints=np.arange(40.0))
-    found = sample.to_arviz()
-    heights = found["posterior"]["root_height"]
+    actual = sample.to_arviz()
+    heights = actual["posterior"]["root_height"]
     assert dict(heights.sizes) == {"chain": 1, "draw": 40}
-    drawn = found["sample_stats"]["lp"].to_numpy().ravel().astype(int)  # which trees they are
-    counts = np.bincount(drawn, minlength=40)
+    draws = actual["sample_stats"]["lp"].to_numpy().ravel().astype(int)  # which trees they are
+    counts = np.bincount(draws, minlength=40)
     assert np.all(np.abs(counts - 40 * sample.weights) < 1)
-    np.testing.assert_array_equal(heights.to_numpy().ravel(), [sample.trees[k].heights[-1] for k in drawn])
+    np.testing.assert_array_equal(heights.to_numpy().ravel(), [sample.trees[k].heights[-1] for k in draws])
     equal = ct.TreeSample(sample.trees).to_arviz()
     np.testing.assert_array_equal(
         equal["posterior"]["root_height"].to_numpy().ravel(), [tree.heights[-1] for tree in sample.trees]
@@ -208,7 +208,7 @@ def test_draws_for_arviz_are_in_proportion_to_weights():
 
 
 @pytest.mark.parametrize("version", ["0.23.4", "1.3.0"])
-def test_both_arviz_interfaces(monkeypatch, version):
+def test_both_arviz_versions_are_supported(monkeypatch, version):
     calls = []
     monkeypatch.setattr(libraries, "version", lambda package: version)
     monkeypatch.setattr(arviz, "from_dict", lambda *groups, **named: calls.append((groups, named)))
@@ -218,7 +218,7 @@ def test_both_arviz_interfaces(monkeypatch, version):
     assert len(groups) == (version > "1")
 
 
-def test_trees_without_weight_are_never_drawn():
+def test_arviz_draws_skip_trees_of_weight_zero():
     trees = [ct.simulate_tree(4, seed) for seed in range(3)]
-    found = ct.TreeSample(trees, [0.0, 1.0, 0.0]).to_arviz()
-    assert set(found["posterior"]["root_height"].to_numpy().ravel()) == {trees[1].heights[-1]}
+    actual = ct.TreeSample(trees, [0.0, 1.0, 0.0]).to_arviz()
+    assert set(actual["posterior"]["root_height"].to_numpy().ravel()) == {trees[1].heights[-1]}

@@ -10,18 +10,13 @@ import coaltree as ct
 import reference
 from coaltree.errors import InputError
 from named import refused
+from tables import code_table
 
 SIZES = range(2, 8)
 
 
 def real_table(rng, n, n_columns, missing=0.0):
     X = rng.normal(size=(n, n_columns)) * rng.choice([0.1, 1.0, 30.0], n_columns) + rng.normal(size=n_columns)
-    X[rng.random(X.shape) < missing] = np.nan
-    return X
-
-
-def code_table(rng, n, n_states, missing=0.0):
-    X = np.column_stack([rng.integers(0, k, n) for k in n_states]).astype(float)
     X[rng.random(X.shape) < missing] = np.nan
     return X
 
@@ -50,8 +45,8 @@ def with_empty_row_and_column(X):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.4])
-def test_flat_root_measure_is_the_integral_over_the_root(noise):
-    """The closed form, a quadrature over the root's state, the contrasts and the recursion are one measure."""
+def test_flat_root_likelihood_is_integral_over_root(noise):
+    """The closed form, a quadrature over the root's state, the contrasts and the recursion agree."""
     rng = np.random.default_rng(1)
     tree = ct.simulate_tree(4, 3)
     x = rng.normal(size=4)
@@ -73,7 +68,7 @@ def test_flat_root_measure_is_the_integral_over_the_root(noise):
     assert reference.climb(tree, x[:, None], process).log_likelihood == close(closed)
 
 
-def test_reference_recursion_and_enumeration_agree():
+def test_reference_recursion_matches_enumeration():
     rng = np.random.default_rng(2)
     n_states = (2, 3, 4)
     process = ct.Multinomial([0.2, 1.0, 8.0], random_equilibria(rng, n_states))
@@ -94,10 +89,10 @@ def test_brownian_matches_dense_covariance(n, noise, missing, variance):
     for seed in range(4):
         rng = np.random.default_rng([n, seed])
         tree = ct.simulate_tree(n, rng)
-        given = rng.lognormal(sigma=2, size=4) if variance == "columns" else variance
+        variances = rng.lognormal(sigma=2, size=4) if variance == "columns" else variance
         X = real_table(rng, n, 4, missing)
-        process = ct.Brownian(given, noise)
-        assert process.log_likelihood(tree, X) == close(reference.brownian_log_likelihood(tree, X, given, noise))
+        process = ct.Brownian(variances, noise)
+        assert process.log_likelihood(tree, X) == close(reference.brownian_log_likelihood(tree, X, variances, noise))
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -122,7 +117,7 @@ def test_diagonal_matrix_equals_column_variances():
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.25])
-def test_brownian_contrasts_have_scipys_density(noise):
+def test_brownian_contrasts_match_scipy(noise):
     """A third party: differences to the last row, under scipy's multivariate normal."""
     rng = np.random.default_rng(5)
     for n in SIZES:
@@ -139,7 +134,7 @@ def test_brownian_contrasts_have_scipys_density(noise):
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("missing", [0.0, 0.35])
 @pytest.mark.parametrize("rate", [0.7, (0.02, 1.0, 3.0, 40.0)])
-def test_multinomial_agrees_with_the_sum_over_all_interior_states(n, missing, rate):
+def test_multinomial_matches_sum_over_interior_states(n, missing, rate):
     n_states = (2, 3, 4, 2)
     for seed in range(3):
         rng = np.random.default_rng([n, seed])
@@ -190,7 +185,7 @@ def test_mixed_log_likelihood_is_sum_of_parts(n, missing):
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_rows_and_columns_without_any_cell(n):
+def test_likelihood_with_empty_rows_and_columns(n):
     rng = np.random.default_rng(n)
     tree = ct.simulate_tree(n, rng)
     equilibria = random_equilibria(rng, (2, 3, 4))
@@ -205,8 +200,8 @@ def test_rows_and_columns_without_any_cell(n):
         assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))
 
 
-def test_an_empty_row_leaves_the_likelihood_of_the_others():
-    """The history of some of the leaves is all that their likelihood depends on."""
+def test_empty_row_does_not_change_likelihood():
+    """The likelihood depends only on the subtree of the leaves with cells."""
     X = np.array([[1.0, 0.0], [np.nan, np.nan], [2.5, 1.0]])
     process = ct.Mixed((ct.Brownian(2.0), [0]), (ct.Multinomial(0.5, [[0.3, 0.7]]), [1]))
     three = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
@@ -214,7 +209,7 @@ def test_an_empty_row_leaves_the_likelihood_of_the_others():
     assert process.log_likelihood(three, X) == close(process.log_likelihood(two, X[[0, 2]]))
 
 
-def test_an_all_missing_table_has_likelihood_one():
+def test_empty_table_has_likelihood_one():
     tree = ct.simulate_tree(5, 0)
     X = np.full((5, 2), np.nan)
     for process in [
@@ -226,8 +221,8 @@ def test_an_all_missing_table_has_likelihood_one():
         assert process.log_likelihood(tree, X) == 0.0
 
 
-def test_a_branch_above_a_missing_sibling_still_adds_its_variance():
-    """b's message passes a's empty place; on its way up to c's ancestor it gathers the whole path of length 2."""
+def test_branch_above_empty_sibling_adds_variance():
+    """b's message passes a's empty branch; on its way up to c's ancestor it covers the whole path of length 2."""
     tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
     expected = stats.norm(0, np.sqrt(4.0)).logpdf(3.0)  # path b to c: 1 + 1 + 2
     for X in ([[np.nan], [0.5], [3.5]], [[0.5], [np.nan], [3.5]]):
@@ -255,8 +250,8 @@ def test_one_categorical_row_has_equilibrium_probability():
     assert process.log_likelihood(tree, [[1, np.nan]]) == close(np.log(0.8))
 
 
-def test_probabilities_of_all_tables_add_up_to_one():
-    """The categorical likelihood is a probability: over all tables of three leaves it is exhausted."""
+def test_probabilities_of_all_tables_sum_to_one():
+    """The categorical likelihood is a probability: it sums to one over all tables of three leaves."""
     tree = ct.simulate_tree(3, 8)
     process = ct.Multinomial(0.9, [[0.5, 0.3, 0.2]])
     tables = np.indices((3, 3, 3)).reshape(3, -1).T
@@ -278,7 +273,7 @@ def test_log_joint_is_likelihood_times_prior():
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_shifting_a_real_column_changes_nothing(missing):
+def test_likelihood_is_invariant_to_shift(missing):
     rng = np.random.default_rng(4)
     tree = ct.simulate_tree(7, rng)
     X = real_table(rng, 7, 3, missing)
@@ -289,7 +284,7 @@ def test_shifting_a_real_column_changes_nothing(missing):
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 @pytest.mark.parametrize("missing", [0.0, 0.4])
-def test_scaling_a_column_is_a_change_of_units(noise, missing):
+def test_scaling_column_changes_density_by_jacobian(noise, missing):
     rng = np.random.default_rng(6)
     tree = ct.simulate_tree(7, rng)
     X = real_table(rng, 7, 3, missing)
@@ -301,7 +296,7 @@ def test_scaling_a_column_is_a_change_of_units(noise, missing):
     assert after == close(before - jacobian)
 
 
-def test_scaling_under_a_full_covariance():
+def test_linear_map_changes_density_by_jacobian():
     rng = np.random.default_rng(6)
     tree = ct.simulate_tree(6, rng)
     X = real_table(rng, 6, 3)
@@ -314,29 +309,29 @@ def test_scaling_under_a_full_covariance():
 # -- edges ---------------------------------------------------------------------------------------------------------
 
 
-def joined_at(height):
+def tree_joined_at(height):
     return ct.Tree([[0, 1], [2, 3]], [0, 0, 0, height, height + 1.0])
 
 
 def test_impossible_data_has_probability_zero():
     process = ct.Multinomial(1.0, [[0.5, 0.5], [0.2, 0.8]])
     X = np.array([[0, 0], [1, 0], [1, 0]])
-    assert process.log_likelihood(joined_at(0.0), X) == -np.inf
-    assert ct.log_joint(joined_at(0.0), X, process) == -np.inf
+    assert process.log_likelihood(tree_joined_at(0.0), X) == -np.inf
+    assert ct.log_joint(tree_joined_at(0.0), X, process) == -np.inf
     mixed = ct.Mixed((process, [0, 1]), (ct.Brownian(), [2]))
-    assert mixed.log_likelihood(joined_at(0.0), np.column_stack([X, [0.0, 1.0, 2.0]])) == -np.inf
+    assert mixed.log_likelihood(tree_joined_at(0.0), np.column_stack([X, [0.0, 1.0, 2.0]])) == -np.inf
 
 
-def test_possible_data_at_a_branch_of_length_zero():
+def test_possible_data_at_zero_branch_length():
     process = ct.Multinomial(1.0, [[0.5, 0.5], [0.2, 0.8]])
     X = np.array([[1, 0], [1, 0], [0, np.nan]])
-    expected = reference.log_likelihood(joined_at(0.0), X, process)
+    expected = reference.log_likelihood(tree_joined_at(0.0), X, process)
     assert np.isfinite(expected)
-    assert process.log_likelihood(joined_at(0.0), X) == close(expected)
+    assert process.log_likelihood(tree_joined_at(0.0), X) == close(expected)
 
 
 @pytest.mark.parametrize("height", [1e-6, 1e-12, 1e-200])
-def test_different_states_on_a_very_short_path(height):
+def test_likelihood_of_different_states_on_very_short_path(height):
     """``1 - e^(-x)`` must not be computed as a difference: at 1e-200 nothing would be left of it."""
     tree = ct.Tree([[0, 1]], [0, 0, height])
     process = ct.Multinomial(1.5, [[0.3, 0.7]])
@@ -355,23 +350,25 @@ def test_identical_rows_without_noise_stay_finite():
     assert with_noise.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, with_noise))
 
 
-def test_different_rows_at_height_zero_are_very_unlikely_but_finite():
+def test_different_rows_at_height_zero_have_finite_likelihood():
     X = np.array([[0.0], [1.0], [2.0]])
-    value = ct.Brownian().log_likelihood(joined_at(0.0), X)
+    value = ct.Brownian().log_likelihood(tree_joined_at(0.0), X)
     assert np.isfinite(value)
     assert value < -1e6
 
 
-def test_identical_columns_only():
-    """A table whose rows are all the same has no scale of its own."""
+def test_likelihood_of_identical_rows_matches_reference():
+    """A table of identical rows has no scale."""
     X = np.full((3, 2), 5.0)
-    assert np.isfinite(ct.Brownian().log_likelihood(joined_at(0.0), X))
+    assert np.isfinite(ct.Brownian().log_likelihood(tree_joined_at(0.0), X))
     process = ct.Brownian(noise=0.5)
-    assert process.log_likelihood(joined_at(0.3), X) == close(reference.log_likelihood(joined_at(0.3), X, process))
+    assert process.log_likelihood(tree_joined_at(0.3), X) == close(
+        reference.log_likelihood(tree_joined_at(0.3), X, process)
+    )
 
 
 @pytest.mark.parametrize("outlier", [1e3, 1e6])
-def test_an_outlier_does_not_change_the_likelihood_of_other_merges(outlier):
+def test_outlier_keeps_likelihood_of_other_merges(outlier):
     """No row is identical to another and no branch has length 0: the likelihood is the true one, whatever the range."""
     X = np.array([[0.0], [1.0], [outlier]])
     tree = ct.Tree([[0, 1], [2, 3]], [0, 0, 0, 0.31, outlier / 2])  # about what is most probable
@@ -380,7 +377,7 @@ def test_an_outlier_does_not_change_the_likelihood_of_other_merges(outlier):
 
 
 def test_missing_cells_of_frames_are_nan():
-    tree = joined_at(0.4)
+    tree = tree_joined_at(0.4)
     X = np.array([[0.1, 1.0], [np.nan, 0.0], [0.7, np.nan]])
     process = ct.Mixed((ct.Brownian(), [0]), (ct.Multinomial(), [1]))
     expected = process.log_likelihood(tree, X)
@@ -390,7 +387,7 @@ def test_missing_cells_of_frames_are_nan():
     assert process.log_likelihood(tree, pl.DataFrame({"x": [0.1, None, 0.7], "k": [1, 0, None]})) == expected
 
 
-def test_table_is_not_modified():
+def test_likelihood_does_not_modify_table():
     rng = np.random.default_rng(0)
     tree = ct.simulate_tree(5, rng)
     process = mixed_process(rng)
@@ -516,6 +513,6 @@ def test_invalid_mixed_processes_are_rejected(parts, message):
         (lambda: ct.greedy([[0.0], [1.0]], ct.Brownian), "it must be a process"),
     ],
 )
-def test_wrong_argument_types(work, sentence):
+def test_wrong_argument_types_are_rejected(work, sentence):
     with pytest.raises(InputError, match=sentence):
         work()

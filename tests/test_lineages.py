@@ -1,4 +1,4 @@
-"""Lineages through time: the prior against its master equation, samples against brute force, pictures against numbers."""
+"""Lineages through time: the prior against its master equation, samples against brute force, plots against numbers."""
 
 import numpy as np
 import pytest
@@ -28,12 +28,12 @@ def shares_of_counts(n, time):
 
 @pytest.mark.parametrize("n", [1, 2, 5, 30])
 @pytest.mark.parametrize("time", [0.0, 1e-3, 0.05, 0.7, 4.0])
-def test_the_expected_number_is_that_of_the_master_equation(n, time):
+def test_expected_lineages_match_master_equation(n, time):
     expected = shares_of_counts(n, time) @ np.arange(1, n + 1)
     assert expected_lineages(n, time) == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_expected_number_of_many_leaves_forgets_how_many_they_were():
+def test_expected_lineages_converge_for_many_leaves():
     times = np.array([0.01, 0.1, 1.0, 10.0])
     many, more = expected_lineages(100_000, times), expected_lineages(1_000_000, times)
     np.testing.assert_allclose(many, more, rtol=1e-2)
@@ -42,8 +42,8 @@ def test_the_expected_number_of_many_leaves_forgets_how_many_they_were():
 
 
 @pytest.mark.parametrize("n", [2, 3, 12])
-def test_the_band_holds_what_it_says(n):
-    """Shares of draws below the ends: 5 standard errors, one correct band in a million and a half fails."""
+def test_prior_band_has_stated_probability(n):
+    """Shares of draws below the ends within 5 standard errors; one correct band in a million and a half fails."""
     level = 0.9
     band = prior_band(n, level)
     assert band.counts.tolist() == list(range(n - 1, 0, -1))
@@ -53,7 +53,7 @@ def test_the_band_holds_what_it_says(n):
             assert shares_of_counts(n, time)[:count].sum() == pytest.approx(tail, abs=bound)
 
 
-def test_the_band_of_many_leaves_begins_at_a_thousand_lineages():
+def test_prior_band_of_many_leaves_starts_below_1000_lineages():
     band = prior_band(50_000, 0.95)
     assert band.counts[0] == 999
     waits = 2.0 / (np.arange(501, 50_001) * np.arange(500, 50_000))
@@ -63,14 +63,14 @@ def test_the_band_of_many_leaves_begins_at_a_thousand_lineages():
     assert band.high[at] == pytest.approx(middle + 1.96 * spread, rel=0.01)
 
 
-def test_live_lineages_are_the_branches_at_a_height():
+def test_live_lineages_count_branches():
     tree = ct.simulate_tree(20, 3)
     tops = np.append(tree.heights[tree.parents[:-1]], np.inf)
     for height in (0.0, 0.01, 0.2, float(tree.heights[25]), 50.0):
         assert live_lineages(tree, height) == np.sum((tree.heights <= height) & (height < tops))
 
 
-def test_the_band_of_a_sample_holds_its_share_of_every_merge():
+def test_sample_band_covers_stated_share_of_merges():
     sample = related_sample(9, 40, 2)
     band = sample_band(sample.trees, sample.weights, 0.8)
     heights = np.stack([tree.merge_heights for tree in sample.trees])
@@ -86,7 +86,7 @@ def labels_of(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-def test_the_steps_of_a_tree_are_on_the_axes(ax):
+def test_plot_lineages_draws_steps_of_tree(ax):
     tree = ct.simulate_tree(15, 1)
     assert ct.plot_lineages(tree, ax=ax) is ax
     steps = next(line for line in ax.get_lines() if line.get_label() == "tree")
@@ -99,7 +99,7 @@ def test_the_steps_of_a_tree_are_on_the_axes(ax):
     ax.figure.canvas.draw()
 
 
-def test_a_sample_has_a_band_and_its_middle(ax):
+def test_plot_lineages_draws_sample_band_and_median(ax):
     sample = related_sample(8, 30, 4)
     ct.plot_lineages(sample, ax=ax, level=0.5, prior=False)
     assert labels_of(ax) == ["sample, 50 %", "sample, median"]
@@ -113,7 +113,7 @@ def test_a_sample_has_a_band_and_its_middle(ax):
 
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("prior", [True, False])
-def test_one_and_two_leaves(ax, n, prior):
+def test_plot_lineages_of_one_and_two_leaves(ax, n, prior):
     tree = ct.simulate_tree(n, 0)
     ct.plot_lineages(tree, ax=ax, prior=prior)
     ax.figure.canvas.draw()
@@ -122,7 +122,7 @@ def test_one_and_two_leaves(ax, n, prior):
     assert set(tree.merge_heights) <= set(x)
 
 
-def test_heights_on_a_logarithmic_scale(ax):
+def test_plot_lineages_on_log_scale(ax):
     tree = ct.simulate_tree(50, 2)
     ct.plot_lineages(tree, ax=ax, log_heights=True)
     assert ax.get_xscale() == "log"
@@ -130,7 +130,7 @@ def test_heights_on_a_logarithmic_scale(ax):
     ax.figure.canvas.draw()
 
 
-def test_several_trees_and_trees_of_height_nought(ax):
+def test_plot_lineages_of_several_and_flat_trees(ax):
     flat = ct.Tree([[0, 1], [2, 3]], [0.0] * 5)
     ct.plot_lineages([flat, ct.simulate_tree(3, 1)], ax=ax)
     ax.figure.canvas.draw()
@@ -153,6 +153,6 @@ def test_several_trees_and_trees_of_height_nought(ax):
         (ct.simulate_tree(3, 0), {"ax": 3}, "ax type int matplotlib Axes"),
     ],
 )
-def test_invalid_plots(trees, options, sentence):
+def test_plot_lineages_rejects_invalid_options(trees, options, sentence):
     with refused(sentence):
         ct.plot_lineages(trees, **options)

@@ -1,4 +1,4 @@
-"""scipy's linkage matrix: what scipy makes we read, what we write scipy understands."""
+"""SciPy's linkage matrices: written, read, and rejected if invalid."""
 
 from itertools import combinations
 
@@ -29,34 +29,34 @@ def common_height(tree, i, j):
 
 
 @given(trees)
-def test_scipy_accepts_the_matrix(tree):
+def test_scipy_accepts_linkage_matrix(tree):
     Z = tree.to_linkage()
     assert hierarchy.is_valid_linkage(Z, throw=True)
     assert Z[:, 3].tolist() == [len(tree.leaves_below(tree.n_leaves + k)) for k in range(tree.n_leaves - 1)]
-    drawn = hierarchy.dendrogram(Z, no_plot=True)
-    assert drawn["leaves"] == tree.leaf_order.tolist()
+    draws = hierarchy.dendrogram(Z, no_plot=True)
+    assert draws["leaves"] == tree.leaf_order.tolist()
 
 
 @given(trees)
-def test_cophenetic_distances_are_heights_of_common_ancestors(tree):
+def test_cophenetic_distances_equal_common_ancestor_heights(tree):
     expected = [common_height(tree, i, j) for i, j in combinations(range(tree.n_leaves), 2)]
     assert hierarchy.cophenet(tree.to_linkage()).tolist() == expected
 
 
 @given(trees, st.floats(0, 3))
-def test_flat_clusters_are_leaves_that_meet_below_the_cut(tree, cut):
+def test_scipy_clusters_match_common_ancestor_heights(tree, cut):
     flat = hierarchy.fcluster(tree.to_linkage(), cut, criterion="distance")
     for i, j in combinations(range(tree.n_leaves), 2):
         assert (flat[i] == flat[j]) == (common_height(tree, i, j) <= cut)
 
 
 @given(trees)
-def test_round_trip(tree):
+def test_linkage_round_trip(tree):
     assert Tree.from_linkage(tree.to_linkage(), tree.leaf_names) == tree
 
 
 @pytest.mark.parametrize("method", ["average", "ward", "single", "complete"])
-def test_scipy_linkages_are_read_as_they_are(method):
+def test_from_linkage_reads_scipy_output(method):
     points = np.random.default_rng(5).normal(size=(40, 3)).round(1)  # rounding makes ties
     Z = hierarchy.linkage(points, method)
     tree = Tree.from_linkage(Z, [f"row {i}" for i in range(40)])
@@ -66,7 +66,7 @@ def test_scipy_linkages_are_read_as_they_are(method):
     assert tree.leaf_names[7] == "row 7"
 
 
-def test_inversions_are_refused():
+def test_from_linkage_rejects_inversions():
     # An equilateral triangle: the centroid of two corners is nearer to the third than they are to each other.
     Z = hierarchy.linkage([[0, 0], [1, 0], [0.5, 0.75**0.5]], "centroid")
     with refused("Row 1 linkage matrix distance 0.866025 less centroid"):
@@ -84,17 +84,17 @@ def test_inversions_are_refused():
         ([[0, 1, -1, 2]], "Merge 0 has height -1"),
     ],
 )
-def test_invalid_matrices_have_clear_messages(Z, message):
+def test_from_linkage_rejects_invalid_matrices(Z, message):
     with pytest.raises(InputError, match=message):
         Tree.from_linkage(Z)
 
 
-def test_one_leaf_has_an_empty_matrix():
+def test_linkage_of_one_leaf_is_empty():
     Z = Tree([], [0.0]).to_linkage()
     assert Z.shape == (0, 4)
     assert Tree.from_linkage(Z) == Tree([], [0.0])
 
 
 @given(st.builds(simulate_tree, st.integers(2, 300), st.integers(0, 2**32 - 1)))
-def test_heights_come_back_bit_for_bit(tree):
+def test_linkage_round_trip_is_bitwise_equal(tree):
     assert Tree.from_linkage(tree.to_linkage(), tree.leaf_names) == tree

@@ -1,4 +1,4 @@
-"""Markov chains over trees: they visit trees as often as they are likely, go on from a file, and know whether they agree."""
+"""Markov chains over trees: exactness, checkpoints, convergence diagnostics and heated chains."""
 
 import importlib
 import json
@@ -58,11 +58,11 @@ def tempered_chain(X, process, n_heated, seed=3):
 
 
 def samples_of(chain, count, moves=20):
-    found = []
+    samples = []
     for _ in range(count):
         chain.move(moves)
-        found.append(chain.sample())
-    return found
+        samples.append(chain.sample())
+    return samples
 
 
 def check_mean(values, expected, what):
@@ -83,36 +83,36 @@ RARER = [*((kind, 3, True) for kind in KINDS), *(slow(kind, 4, True) for kind in
 
 
 @pytest.mark.parametrize(("kind", "n", "missing"), [*CASES, *RARER])
-def test_posterior_matches_enumeration(kind, n, missing):
+def test_mcmc_posterior_matches_enumeration(kind, n, missing):
     X, process = table(kind, n, missing)
     check_posterior(samples_of(chain_of(X, process), 2000), X, process)
 
 
-def check_posterior(found, X, process):
+def check_posterior(samples, X, process):
     """Compare samples with all trees of three or four leaves."""
     truth = exact_posterior.integrals(X, process)
-    wanted = {"root": sum(history.moment for history in truth.histories) / truth.evidence}
+    target = {"root": sum(history.moment for history in truth.histories) / truth.evidence}
     for children, mass, _ in truth.histories:
         for key in (("first", frozenset(children[0])), ("topology", exact_posterior.clades(children))):
-            wanted[key] = wanted.get(key, 0.0) + mass / truth.evidence
-    first = [frozenset(sample.children[0].tolist()) for sample in found]
-    topology = [exact_posterior.clades(sample.children.tolist()) for sample in found]
-    check_mean([sample.heights[-1] for sample in found], wanted.pop("root"), "root")
-    for (what, value), expected in wanted.items():
-        seen = first if what == "first" else topology
-        check_mean([own == value for own in seen], expected, (what, value))
+            target[key] = target.get(key, 0.0) + mass / truth.evidence
+    first = [frozenset(sample.children[0].tolist()) for sample in samples]
+    topology = [exact_posterior.clades(sample.children.tolist()) for sample in samples]
+    check_mean([sample.heights[-1] for sample in samples], target.pop("root"), "root")
+    for (what, value), expected in target.items():
+        matches = first if what == "first" else topology
+        check_mean([item == value for item in matches], expected, (what, value))
 
 
 @pytest.mark.parametrize("kind", ["brownian", "multinomial"])
 def test_moves_that_skip_places_beyond_valleys_are_exact(kind, monkeypatch):
-    """With so shallow a valley most moves compute f at some of the places only, yet all four-leaf topologies have their mass."""
+    """With so shallow a valley most moves evaluate f at some places only, yet all topologies have the right probability."""
     monkeypatch.setattr(chain_module, "VALLEY", 0.2)
-    test_posterior_matches_enumeration(kind, 4, False)
+    test_mcmc_posterior_matches_enumeration(kind, 4, False)
 
 
 @pytest.mark.parametrize(("kind", "missing"), [("mixed", True), ("multinomial", False)])
 def test_exchanges_with_heated_chains_are_exact(kind, missing):
-    """Trees come from heated chains all the time: were one of them, or the exchange, wrong, so were the first chain's trees."""
+    """Trees come from heated chains all the time, so an error in them or in the exchange would show in the first chain."""
     X, process = table(kind, 4, missing)
     chain = tempered_chain(X, process, 2)
     check_posterior(samples_of(chain, 1000, moves=8), X, process)
@@ -162,8 +162,8 @@ def test_heated_chains_that_draw_parameters_are_exact(monkeypatch):
             integrals.append(gamma.cdf(1 / member.process.variance, prior_shape + 1.5 * member.power, scale=1 / rates))
     assert chain.accepted[chain_module.EXCHANGE] > 300
     check_posterior(samples, X, process)
-    wanted = (prior_shape + 1.5) * evidences[0] / evidences[1]
-    check_mean([1 / sample.parameters[0] for sample in samples], wanted, "precision")
+    expected = (prior_shape + 1.5) * evidences[0] / evidences[1]
+    check_mean([1 / sample.parameters[0] for sample in samples], expected, "precision")
     for which, name in ((0, "first"), (1, "heated")):
         uniform = np.array(integrals[which::2]).ravel()
         check_mean(uniform, 1 / 2, name)
@@ -191,20 +191,20 @@ def test_heated_chains_take_over_parameters_in_warm_up():
 
 
 @pytest.mark.slow
-def test_five_leaves_by_enumeration(monkeypatch):
+def test_mcmc_posterior_of_five_leaves_matches_enumeration(monkeypatch):
     monkeypatch.setattr(exact_posterior, "POINTS", 18)
     monkeypatch.setattr(exact_posterior, "LOWEST", -9.0)
     X, process = table("brownian", 5, False)
     truth = exact_posterior.integrals(X, process)
-    found = samples_of(chain_of(X, process), 8000)
-    check_mean([s.heights[-1] for s in found], sum(h.moment for h in truth.histories) / truth.evidence, "root")
+    result = samples_of(chain_of(X, process), 8000)
+    check_mean([s.heights[-1] for s in result], sum(h.moment for h in truth.histories) / truth.evidence, "root")
     for clade in {clade for h in truth.histories for clade in exact_posterior.clades(h.children)}:
         mass = sum(h.mass for h in truth.histories if clade in exact_posterior.clades(h.children))
-        seen = [clade in exact_posterior.clades(s.children.tolist()) for s in found]
-        check_mean(seen, mass / truth.evidence, clade)
+        matches = [clade in exact_posterior.clades(s.children.tolist()) for s in result]
+        check_mean(matches, mass / truth.evidence, clade)
 
 
-def test_rows_that_differ_and_begin_together_come_apart():
+def test_different_rows_joined_at_start_separate():
     """Chains begin with some rows joined next to height 0 that differ in a few columns, where f is nearly 0."""
     process = ct.Multinomial([0.3] * 10, [[0.5, 0.3, 0.2]] * 10)
     for seed in (0, 2):
@@ -212,22 +212,22 @@ def test_rows_that_differ_and_begin_together_come_apart():
         assert ct.mcmc(X, process, 300, 4, random_state=seed).r_hat["log_joint"] < 1.1
 
 
-def test_without_data_posterior_is_prior():
+def test_mcmc_without_data_samples_prior():
     """Root height, its square and the length are those of eq. (1.3) and (1.4); all 180 histories of five leaves are alike."""
     n = 5
     X = np.full((n, 3), np.nan)
-    found = samples_of(chain_of(X, MIXED.resolve(X)), 6000)
-    roots = np.array([sample.heights[-1] for sample in found])
+    result = samples_of(chain_of(X, MIXED.resolve(X)), 6000)
+    roots = np.array([sample.heights[-1] for sample in result])
     variance = sum((2 / (k * (k - 1))) ** 2 for k in range(2, n + 1))
     check_mean(roots, 2 * (1 - 1 / n), "root")
     check_mean((roots - 2 * (1 - 1 / n)) ** 2, variance, "its variance")
     live = np.arange(n, 1, -1)
-    lengths = [np.diff(sample.heights, prepend=0.0) @ live for sample in found]
+    lengths = [np.diff(sample.heights, prepend=0.0) @ live for sample in result]
     check_mean(lengths, 2 * sum(1 / k for k in range(1, n)), "length")
-    histories = [tuple(map(tuple, sample.children.tolist())) for sample in found]
+    histories = [tuple(map(tuple, sample.children.tolist())) for sample in result]
     assert len(set(histories)) == 180
     for history in set(histories):
-        check_mean([own == history for own in histories], 1 / 180, history)
+        check_mean([value == history for value in histories], 1 / 180, history)
 
 
 class Careless:
@@ -252,9 +252,9 @@ def roots_of_redrawn_data(rng, process, moving, n=6, count=1500):
         X = process.simulate(tree, draws, n_columns=2)
         chain = Chain(X, moving, tree, rng)
         chain.move(30)
-        found = chain.sample()
-        tree = ct.Tree(found.children, np.append(np.zeros(n), found.heights))
-        roots.append(found.heights[-1])
+        actual = chain.sample()
+        tree = ct.Tree(actual.children, np.append(np.zeros(n), actual.heights))
+        roots.append(actual.heights[-1])
     return np.array(roots)
 
 
@@ -271,8 +271,8 @@ SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 @cache
 def quantiles_of_roots(n):
     live = np.arange(n, 1, -1)
-    drawn = np.random.default_rng(0).exponential(2 / (live * (live - 1)), size=(1_000_000, n - 1)).sum(axis=1)
-    return np.quantile(drawn, SHARES)
+    draws = np.random.default_rng(0).exponential(2 / (live * (live - 1)), size=(1_000_000, n - 1)).sum(axis=1)
+    return np.quantile(draws, SHARES)
 
 
 class TestDataAndTreeInTurn:
@@ -280,10 +280,10 @@ class TestDataAndTreeInTurn:
 
     process = ct.Brownian(1.0, 0.05)
 
-    def test_heights_follow_the_prior(self):
+    def test_redrawn_data_keep_prior_heights(self):
         check_roots(roots_of_redrawn_data(np.random.default_rng(5), self.process, self.process))
 
-    def test_valleys_do_not_matter(self, monkeypatch):
+    def test_redrawn_data_keep_prior_heights_with_valleys(self, monkeypatch):
         monkeypatch.setattr(chain_module, "VALLEY", 0.2)
         check_roots(roots_of_redrawn_data(np.random.default_rng(6), self.process, self.process))
 
@@ -310,7 +310,7 @@ def sample(eight):
     return ct.mcmc(X, process, n_samples=2500, n_chains=4, random_state=1, leaf_names=list("abcdefgh"), n_jobs=2)
 
 
-def test_clades_match_smc(eight, sample):
+def test_mcmc_clades_match_smc(eight, sample):
     X, process = eight
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
@@ -320,10 +320,10 @@ def test_clades_match_smc(eight, sample):
     of_trees = [named_clades(tree) for tree in sample.trees]
     for clade, probability in sample.clade_probabilities().items():
         if probability > 0.02:
-            found = np.array([own.get(clade, 0.0) for own in found_by_runs])
-            expected = np.average(found, weights=shares)
+            actual = np.array([run.get(clade, 0.0) for run in found_by_runs])
+            expected = np.average(actual, weights=shares)
             chains = [np.mean([clade in of_trees[k] for k in np.flatnonzero(sample.chains == c)]) for c in range(4)]
-            error = math.hypot(found.std(ddof=1) / math.sqrt(12), np.std(chains, ddof=1) / 2)
+            error = math.hypot(actual.std(ddof=1) / math.sqrt(12), np.std(chains, ddof=1) / 2)
             assert abs(probability - expected) < max(BOUND * error, 0.01), clade
 
 
@@ -331,7 +331,7 @@ def named_clades(tree):
     return {frozenset(tree.leaf_names[i] for i in range(tree.n_leaves) if mask >> i & 1) for mask in clade_masks(tree)}
 
 
-def test_result_attributes_are_consistent(eight, sample):
+def test_mcmc_result_attributes_are_consistent(eight, sample):
     X, process = eight
     assert sample.converged
     assert sample.remarks == []
@@ -359,12 +359,12 @@ def test_diagnostics_match_arviz(sample):
     import arviz
 
     for name, trace in sample.traces.items():
-        kept = trace[:, sample.warmup :]
-        assert sample.r_hat[name] == pytest.approx(float(arviz.rhat(kept)), rel=1e-6)
-        assert sample.effective_samples[name] == pytest.approx(float(arviz.ess(kept)), rel=1e-6)
+        samples = trace[:, sample.warmup :]
+        assert sample.r_hat[name] == pytest.approx(float(arviz.rhat(samples)), rel=1e-6)
+        assert sample.effective_samples[name] == pytest.approx(float(arviz.ess(samples)), rel=1e-6)
 
 
-def test_arviz_gets_the_chains(sample):
+def test_to_arviz_has_chains(sample):
     posterior = sample.to_arviz().posterior
     assert posterior.sizes["chain"] == 4
     np.testing.assert_array_equal(posterior["root_height"], sample.traces["root_height"][:, sample.warmup :])
@@ -375,7 +375,7 @@ def test_too_few_trees_warn(eight):
         ct.mcmc(*eight, n_samples=3, n_chains=2, warmup=1, random_state=0)
 
 
-def test_samples_are_reproducible_for_any_threads(eight):
+def test_mcmc_is_reproducible_for_any_threads(eight):
     X, process = eight
     with pytest.warns(InputWarning, match="have not converged"):
         one = ct.mcmc(X, process, n_samples=30, n_chains=3, random_state=2)
@@ -388,21 +388,21 @@ def test_samples_are_reproducible_for_any_threads(eight):
 
 
 @pytest.mark.parametrize("kind", PROCESSES)
-@pytest.mark.parametrize("drawn", [False, True], ids=["trees", "trees and parameters"])
-def test_pickled_chain_continues_bitwise_equal(kind, drawn):
-    """Clusters send chains to and fro; what a chain computes with does not travel, and is made anew."""
+@pytest.mark.parametrize("draws_parameters", [False, True], ids=["trees", "trees and parameters"])
+def test_pickled_chain_continues_bitwise_equal(kind, draws_parameters):
+    """Clusters pickle chains without their derived arrays, which are computed anew."""
     X, process = table(kind, 12, missing=True)
     rng = np.random.default_rng(1)
-    draws = process.sampler(X, hold_noise=False) if drawn else None
+    draws = process.sampler(X, hold_noise=False) if draws_parameters else None
     chain = Chain(X, process, without_ties(ct.simulate_tree(12, 2), rng), rng, draws)
     other = pickle.loads(pickle.dumps(chain))
     for _ in range(20):
         for each in (chain, other):
             each.move(10)
             each.tune()
-        found, expected = other.sample(), chain.sample()
+        actual, expected = other.sample(), chain.sample()
         for name, value in expected._asdict().items():
-            np.testing.assert_array_equal(getattr(found, name), value, err_msg=name)
+            np.testing.assert_array_equal(getattr(actual, name), value, err_msg=name)
         np.testing.assert_array_equal([other.tried, other.accepted], [chain.tried, chain.accepted])
         other = pickle.loads(pickle.dumps(other))
 
@@ -412,32 +412,32 @@ def test_pickled_chain_continues_bitwise_equal(kind, drawn):
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
 @pytest.mark.parametrize(
-    ("drawn", "n_heated"),
+    ("draws_parameters", "n_heated"),
     [(False, 0), (True, 0), (False, 2), (True, 1)],
     ids=["trees", "trees and parameters", "heated chains", "heated chains and parameters"],
 )
-def test_killed_run_resumes_bitwise_equal(drawn, n_heated, eight, tmp_path, monkeypatch):
+def test_killed_run_resumes_bitwise_equal(draws_parameters, n_heated, eight, tmp_path, monkeypatch):
     X, process = eight
-    settings = {"n_samples": 60, "n_chains": 2, "random_state": 5, "thin": 5, "draw_parameters": drawn}
+    settings = {"n_samples": 60, "n_chains": 2, "random_state": 5, "thin": 5, "draw_parameters": draws_parameters}
     settings["n_heated"] = n_heated
     whole = ct.mcmc(X, process, **settings)
-    seen = []
+    calls = []
 
     def stop(share, *_):
-        seen.append(share)
+        calls.append(share)
         if share > 0.4:
             raise KeyboardInterrupt
 
     path = tmp_path / "chains.npz"
     with pytest.raises(KeyboardInterrupt):
         ct.mcmc(X, process, **settings, checkpoint=path, progress=stop)
-    assert seen[-1] < 0.5
+    assert calls[-1] < 0.5
     shares = []
     again = ct.mcmc(X, process, **settings, checkpoint=path, progress=lambda share, *_: shares.append(share))
     assert shares[0] > 0.4  # it did not begin anew
     assert again.trees == whole.trees
     assert again.acceptance == whole.acceptance
-    assert bool(whole.parameters) == drawn
+    assert bool(whole.parameters) == draws_parameters
     for name, trace in (whole.traces | whole.parameters).items():
         np.testing.assert_array_equal((again.traces | again.parameters)[name], trace)
     monkeypatch.setattr(Chain, "move", None)  # all is in the file
@@ -471,9 +471,9 @@ def test_foreign_checkpoint_is_rejected(eight, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # ten samples need not have converged
         ct.mcmc(X, process, **settings)
-    for changed, given, thin in ((X + 0.1, process, 10), (X, ct.Brownian(2.0, 0.05), 10), (X, process, 5)):
+    for changed, value, thin in ((X + 0.1, process, 10), (X, ct.Brownian(2.0, 0.05), 10), (X, process, 5)):
         with refused("checkpoint table process settings"):
-            ct.mcmc(changed, given, **settings | {"thin": thin})
+            ct.mcmc(changed, value, **settings | {"thin": thin})
     pickled = tmp_path / "pickled.npz"
     np.savez(pickled, facts=np.array([{}], dtype=object))
     with pytest.raises(InputError, match="is not a checkpoint"):
@@ -483,7 +483,7 @@ def test_foreign_checkpoint_is_rejected(eight, tmp_path):
 # -- diagnostics ------------------------------------------------------------------------------------
 
 
-def test_convergence_of_made_up_traces():
+def test_convergence_diagnostics_of_synthetic_traces():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(4, 500))
     assert r_hat(noise) < 1.02
@@ -502,7 +502,7 @@ def test_convergence_of_made_up_traces():
     assert 50 <= find_warmup(late) <= 150
 
 
-def test_topologies_against_a_count_by_hand():
+def test_topology_diagnostics_match_counts():
     trees = [ct.simulate_tree(5, seed) for seed in range(400)]
     topologies = Topologies(trees, 2)
     chains = [[set(clade_masks(tree)) for tree in trees[k * 200 : (k + 1) * 200]] for k in range(2)]
@@ -524,41 +524,41 @@ def test_topologies_against_a_count_by_hand():
 def test_disagreeing_chains_warn(eight):
     X, process = eight
     with pytest.warns(InputWarning, match="have not converged") as caught:
-        found = ct.mcmc(X, process, n_samples=12, n_chains=2, thin=1, random_state=0)
-    assert not found.converged
-    assert found.remarks == [found.verdict]
-    assert str(caught[0].message) == found.verdict
-    assert "Take more samples." in found.verdict
-    assert "n_heated=1" in found.verdict
+        result = ct.mcmc(X, process, n_samples=12, n_chains=2, thin=1, random_state=0)
+    assert not result.converged
+    assert result.remarks == [result.verdict]
+    assert str(caught[0].message) == result.verdict
+    assert "Take more samples." in result.verdict
+    assert "n_heated=1" in result.verdict
 
 
-def test_one_chain_cannot_agree_with_others(eight):
+def test_one_chain_has_no_agreement_verdict(eight):
     X, process = eight
-    found = ct.mcmc(X, process, n_samples=600, n_chains=1, random_state=0)
-    assert math.isnan(found.split_deviation)
-    assert "only several chains" in found.verdict
+    result = ct.mcmc(X, process, n_samples=600, n_chains=1, random_state=0)
+    assert math.isnan(result.split_deviation)
+    assert "only several chains" in result.verdict
 
 
 # -- n_samples="auto" -------------------------------------------------------------------------------
 
 
-def test_chains_run_until_they_agree(eight, tmp_path):
+def test_auto_samples_until_chains_agree(eight, tmp_path):
     """The samples are those of a run of that length with the same tuning; a stored run has stopped for good."""
     X, process = eight
     path = tmp_path / "a.checkpoint"
-    found = ct.mcmc(X, process, "auto", random_state=0, checkpoint=path)
-    n_samples = found.traces["log_joint"].shape[1]
-    assert found.converged
-    assert found.remarks == []
-    assert found.verdict.endswith(f"They stopped when they had converged, after {n_samples:,} samples each.")
+    result = ct.mcmc(X, process, "auto", random_state=0, checkpoint=path)
+    n_samples = result.traces["log_joint"].shape[1]
+    assert result.converged
+    assert result.remarks == []
+    assert result.verdict.endswith(f"They stopped when they had converged, after {n_samples:,} samples each.")
     assert n_samples in (500, 750, 1125)
     again = ct.mcmc(X, process, "auto", random_state=0, checkpoint=path)
-    np.testing.assert_array_equal(again.traces["log_joint"], found.traces["log_joint"])
+    np.testing.assert_array_equal(again.traces["log_joint"], result.traces["log_joint"])
     other = ct.mcmc(X, process, "auto", random_state=0, n_jobs=2, max_seconds=1e6)
-    np.testing.assert_array_equal(other.traces["log_joint"], found.traces["log_joint"])
+    np.testing.assert_array_equal(other.traces["log_joint"], result.traces["log_joint"])
 
 
-def test_chains_that_need_longer_are_checked_again(eight, monkeypatch):
+def test_auto_rechecks_slow_chains(eight, monkeypatch):
     X, process = eight
     monkeypatch.setattr(mcmc_module, "FIRST_CHECK", 40)
     counts = []
@@ -566,14 +566,14 @@ def test_chains_that_need_longer_are_checked_again(eight, monkeypatch):
     monkeypatch.setattr(
         mcmc_module, "_make_result", lambda record, *rest: counts.append(record.done[0]) or check(record, *rest)
     )
-    found = ct.mcmc(X, process, "auto", 2, random_state=0)
-    assert found.converged
+    result = ct.mcmc(X, process, "auto", 2, random_state=0)
+    assert result.converged
     assert counts[:3] == [40, 60, 90]
-    assert found.traces["log_joint"].shape == (2, counts[-1])
+    assert result.traces["log_joint"].shape == (2, counts[-1])
 
 
-def test_a_time_limit_stops_the_chains_and_they_go_on_from_there(eight, tmp_path, monkeypatch):
-    """Whatever the limits were, the samples are those of one long run."""
+def test_time_limit_stops_chains_that_can_resume(eight, tmp_path, monkeypatch):
+    """For any time limits, the samples are those of one long run."""
     X, process = eight
     monkeypatch.setattr(results, "MIN_EFFECTIVE_SAMPLES", 1e9)
     monkeypatch.setattr(mcmc_module, "FIRST_CHECK", 120)
@@ -582,19 +582,19 @@ def test_a_time_limit_stops_the_chains_and_they_go_on_from_there(eight, tmp_path
         with pytest.warns(
             InputWarning, match="stopped at the time limit of 1e-09 seconds, after .* a larger max_seconds"
         ):
-            found = ct.mcmc(X, process, "auto", 2, random_state=0, max_seconds=1e-9, checkpoint=path)
-        lengths.append(found.traces["log_joint"].shape[1])
+            result = ct.mcmc(X, process, "auto", 2, random_state=0, max_seconds=1e-9, checkpoint=path)
+        lengths.append(result.traces["log_joint"].shape[1])
     assert lengths[0] < lengths[1] <= 120
-    assert not found.converged
+    assert not result.converged
     monkeypatch.setattr(results, "MIN_EFFECTIVE_SAMPLES", 0.0)
     monkeypatch.setattr(results, "MAX_R_HAT", 1e9)
     monkeypatch.setattr(results, "MAX_SPLIT_DEVIATION", 1.0)
-    resumed, whole = (ct.mcmc(X, process, "auto", 2, random_state=0, checkpoint=own) for own in (path, None))
+    resumed, whole = (ct.mcmc(X, process, "auto", 2, random_state=0, checkpoint=value) for value in (path, None))
     assert whole.traces["log_joint"].shape == (2, 120)
     np.testing.assert_array_equal(resumed.traces["log_joint"], whole.traces["log_joint"])
 
 
-def test_a_time_limit_needs_auto(eight):
+def test_time_limit_requires_auto(eight):
     with pytest.raises(
         InputError, match=r"max_seconds is 5, and n_samples is 100; a time limit needs n_samples='auto'"
     ):
@@ -609,7 +609,7 @@ def test_a_time_limit_needs_auto(eight):
         ct.mcmc(*eight, "auto", max_seconds=0)
 
 
-def test_estimators_take_auto(eight):
+def test_estimators_accept_n_samples_auto(eight):
     model = ct.CoalescentClustering(inference="mcmc", n_samples="auto", n_chains=2, random_state=0).fit(eight[0])
     assert "They stopped when they had converged" in model.sample_.verdict
 
@@ -617,34 +617,34 @@ def test_estimators_take_auto(eight):
 # -- tables of all kinds ----------------------------------------------------------------------------
 
 
-def test_two_rows_and_equal_rows():
+def test_mcmc_of_two_rows_and_equal_rows():
     process = ct.Brownian(1.0)
     two = ct.mcmc([[0.0, 0.0], [1.0, 0.0]], process, n_samples=400, n_chains=2, random_state=0)
     assert all(tree.n_leaves == 2 for tree in two.trees)
     assert len({tree.heights[-1] for tree in two.trees}) > 500
     equal = np.repeat([[0.0, 1.0], [3.0, 2.0]], 4, axis=0)
     with pytest.warns(InputWarning, match="have not converged"):
-        found = ct.mcmc(equal, ct.Brownian(1.0, 0.1), n_samples=20, random_state=0)
-    assert np.all(np.isfinite(found.log_joints))
-    assert all(np.all(np.diff(tree.merge_heights) > 0) for tree in found.trees[:20])
+        result = ct.mcmc(equal, ct.Brownian(1.0, 0.1), n_samples=20, random_state=0)
+    assert np.all(np.isfinite(result.log_joints))
+    assert all(np.all(np.diff(tree.merge_heights) > 0) for tree in result.trees[:20])
 
 
-def test_equal_rows_without_noise_are_pointed_out():
+def test_equal_rows_without_noise_warn():
     X = np.array([[0.0, 1.0], [0.0, 1.0], [3.0, 1.0], [9.0, 9.0]])
     with pytest.warns(InputWarning) as caught:
-        found = ct.mcmc(X, ct.Brownian(), n_samples=50, n_chains=2, random_state=0)
-    assert [str(warning.message) for warning in caught] == found.remarks
-    assert "identical" in found.remarks[-1]
-    assert np.all(np.isfinite(found.log_joints))
+        result = ct.mcmc(X, ct.Brownian(), n_samples=50, n_chains=2, random_state=0)
+    assert [str(warning.message) for warning in caught] == result.remarks
+    assert "identical" in result.remarks[-1]
+    assert np.all(np.isfinite(result.log_joints))
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e-8, 1e150])
-def test_results_are_independent_of_units(unit, eight):
+def test_mcmc_is_equivariant_to_units(unit, eight):
     X, _ = eight
     settings = {"n_samples": 200, "n_chains": 2, "random_state": 0}
-    found = ct.mcmc(X * unit, ct.Brownian(unit * unit, 0.05), **settings)
+    result = ct.mcmc(X * unit, ct.Brownian(unit * unit, 0.05), **settings)
     expected = ct.mcmc(X, ct.Brownian(1.0, 0.05), **settings)
-    np.testing.assert_allclose(found.traces["root_height"][:, :5], expected.traces["root_height"][:, :5], rtol=1e-6)
+    np.testing.assert_allclose(result.traces["root_height"][:, :5], expected.traces["root_height"][:, :5], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -665,18 +665,18 @@ def test_results_are_independent_of_units(unit, eight):
         ),
     ],
 )
-def test_invalid_arguments_have_clear_messages(eight, arguments, message):
+def test_invalid_mcmc_arguments_are_rejected(eight, arguments, message):
     with refused(message):
         ct.mcmc(*eight, **arguments)
 
 
-def test_wrong_names_are_reported_before_sampling(eight, monkeypatch):
+def test_wrong_leaf_names_are_rejected_before_sampling(eight, monkeypatch):
     monkeypatch.setattr(Chain, "move", None)
     with pytest.raises(ValueError, match="1 leaf names were given for 8 leaves"):
         ct.mcmc(*eight, leaf_names=["a"])
 
 
-def test_one_row_has_clear_message():
+def test_mcmc_rejects_one_row():
     with refused("table 1 row tree sample 2 rows"):
         ct.mcmc([[1.0]], ct.Brownian())
 
@@ -684,26 +684,29 @@ def test_one_row_has_clear_message():
 # -- heated chains ----------------------------------------------------------------------------------
 
 
-def test_exchanged_trees_keep_their_likelihoods(eight):
+def test_exchanged_trees_keep_likelihoods(eight):
     X, process = eight
     chain = tempered_chain(X, process.resolve(X), 1)
     hotter = chain.members()[1]
     chain.move(40)
     for _ in range(2):
-        trees, expected = [own.tree() for own in (chain, hotter)], [own.log_likelihood for own in (hotter, chain)]
-        for own, tree in zip((chain, hotter), trees, strict=True):
+        trees, expected = (
+            [value.tree() for value in (chain, hotter)],
+            [value.log_likelihood for value in (hotter, chain)],
+        )
+        for value, tree in zip((chain, hotter), trees, strict=True):
             likelihood = process.log_likelihood(tree, X)
-            assert own.log_likelihood == pytest.approx(likelihood)
-            assert own.log_joint == pytest.approx(own.power * likelihood + ct.log_prior(tree))
+            assert value.log_likelihood == pytest.approx(likelihood)
+            assert value.log_joint == pytest.approx(value.power * likelihood + ct.log_prior(tree))
         chain.exchange_states(hotter)
-        assert [own.log_likelihood for own in (chain, hotter)] == pytest.approx(expected)
-        assert [own.tree() for own in (chain, hotter)] == trees[::-1]
+        assert [value.log_likelihood for value in (chain, hotter)] == pytest.approx(expected)
+        assert [value.tree() for value in (chain, hotter)] == trees[::-1]
         Chain.move(chain, 5)
         Chain.move(hotter, 5)
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_heated_chains_cross_a_valley():
+def test_heated_chains_cross_valley():
     """Half of the columns have one tree and half another; a single chain stays with the tree that it begins with."""
     first, second = [0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1]
     X = np.column_stack([first] * 14 + [second] * 14).astype(float)
@@ -716,7 +719,7 @@ def test_heated_chains_cross_a_valley():
     assert flips[1] > 10 * (flips[0] + 1)
 
 
-def test_heated_chains_from_python_and_the_shell(eight, tmp_path, monkeypatch, capsys):
+def test_estimator_and_command_accept_heated_chains(eight, tmp_path, monkeypatch, capsys):
     X, process = eight
     settings = {"n_samples": 60, "n_chains": 2, "n_heated": 1, "random_state": 0}
     with pytest.warns(InputWarning, match="converged"):

@@ -1,4 +1,4 @@
-"""Scores against their definitions, leaf by leaf, and against higra."""
+"""Scores of trees, against their definitions and higra."""
 
 import time
 import warnings
@@ -78,7 +78,7 @@ def accuracy_by_definition(tree, labels):
 
 
 @given(labelled_trees())
-def test_purity_is_the_expectation_over_pairs(case):
+def test_purity_matches_definition(case):
     tree, labels = case
     assume(len(set(labels)) < len(labels))
     assert dendrogram_purity(tree, labels) == pytest.approx(purity_by_pairs(tree, labels))
@@ -87,20 +87,20 @@ def test_purity_is_the_expectation_over_pairs(case):
 
 
 @given(labelled_trees())
-def test_subtree_score_counts_merges_of_one_class(case):
+def test_subtree_score_matches_definition(case):
     tree, labels = case
     assume(len(set(labels)) < len(labels))
     assert subtree_score(tree, labels) == pytest.approx(subtree_score_by_definition(tree, labels))
 
 
 @given(labelled_trees())
-def test_leave_one_out_predicts_from_the_sibling(case):
+def test_leave_one_out_accuracy_matches_definition(case):
     tree, labels = case
     assert leave_one_out_accuracy(tree, labels) == pytest.approx(accuracy_by_definition(tree, labels))
 
 
 @given(labelled_trees(least=12))
-def test_purity_agrees_with_higra(case):
+def test_purity_matches_higra(case):
     tree, labels = case
     parents = tree.parents.copy()
     parents[-1] = tree.root  # higra's root is its own parent
@@ -108,7 +108,7 @@ def test_purity_agrees_with_higra(case):
     assert dendrogram_purity(tree, labels) == pytest.approx(other)
 
 
-def test_purity_agrees_with_higra_on_a_larger_tree():
+def test_purity_of_large_tree_matches_higra():
     tree = simulate_tree(3000, 4)
     labels = np.random.default_rng(0).geometric(0.3, size=3000)
     parents = tree.parents.copy()
@@ -120,7 +120,7 @@ def test_purity_agrees_with_higra_on_a_larger_tree():
 # -- by hand -----------------------------------------------------------------------------------
 
 
-def test_a_tree_that_keeps_classes_together_scores_one():
+def test_scores_of_perfect_tree_are_one():
     tree = Tree.from_newick("(((a:1,b:1):1,c:2):1,(d:1,e:1):2);")
     labels = list("xxxyy")
     assert dendrogram_purity(tree, labels) == 1
@@ -129,7 +129,7 @@ def test_a_tree_that_keeps_classes_together_scores_one():
     assert leave_one_out_accuracy(tree, labels) == 1
 
 
-def test_the_two_weightings_differ_where_classes_do():
+def test_purity_weightings_differ_for_unequal_classes():
     tree = Tree.from_newick("((a:1,b:1):2,((c:1,x:1):1,y:2):1);")
     labels = list("pppqq")
     # Pairs: ab 1, ac and bc 3/5, xy 2/3.
@@ -137,7 +137,7 @@ def test_the_two_weightings_differ_where_classes_do():
     assert dendrogram_purity(tree, labels, weighting="leaves") == pytest.approx((0.8 + 0.8 + 3 / 5 + 2 / 3 + 2 / 3) / 5)
 
 
-def test_ties_are_shared_in_leave_one_out():
+def test_leave_one_out_shares_ties():
     tree = Tree.from_newick("((a:1,b:1):1,c:2);")
     # a and b see each other and are wrong; c sees one of each.
     assert leave_one_out_accuracy(tree, [0, 1, 1]) == pytest.approx(0.5 / 3)
@@ -155,7 +155,7 @@ def test_ties_are_shared_in_leave_one_out():
         iter([1, 1, 2]),
     ],
 )
-def test_labels_of_many_kinds(labels):
+def test_scores_accept_many_label_types(labels):
     assert subtree_score(Tree.from_newick("((a:1,b:1):1,c:2);"), labels) == 1
 
 
@@ -163,7 +163,7 @@ def test_labels_of_many_kinds(labels):
 
 
 @pytest.mark.parametrize("n_classes", [10, 5000])
-def test_large_trees_take_little_time_whatever_the_number_of_classes(n_classes):
+def test_scores_of_large_trees_with_many_classes(n_classes):
     tree = simulate_tree(10_000, 0)
     labels = np.random.default_rng(1).integers(n_classes, size=10_000)
     start = time.perf_counter()
@@ -172,7 +172,7 @@ def test_large_trees_take_little_time_whatever_the_number_of_classes(n_classes):
     assert time.perf_counter() - start < 5
 
 
-def test_a_deep_caterpillar():
+def test_scores_of_deep_caterpillar():
     n = 20_000
     tree = caterpillar(n)
     halves = np.repeat([0, 1], n // 2)
@@ -200,12 +200,12 @@ def test_a_deep_caterpillar():
         (3, "labels int"),
     ],
 )
-def test_invalid_labels_have_clear_messages(score, labels, message):
+def test_invalid_labels_are_rejected(score, labels, message):
     with refused(message):
         score(Tree.from_newick("((a:1,b:1):1,c:2);"), labels)
 
 
-def test_scores_that_have_no_value_are_refused():
+def test_undefined_scores_are_rejected():
     tree = Tree.from_newick("((a:1,b:1):1,c:2);")
     with pytest.raises(InputError, match="No two leaves share a class"):
         dendrogram_purity(tree, [0, 1, 2])
@@ -220,7 +220,7 @@ def test_scores_that_have_no_value_are_refused():
         leave_one_out_accuracy(one, [0])
 
 
-def test_unknown_weightings_are_refused():
+def test_unknown_purity_weighting_is_rejected():
     with refused("weighting uniform pairs leaves"):
         dendrogram_purity(Tree.from_newick("(a:1,b:1);"), [0, 0], weighting="uniform")
 
@@ -236,6 +236,6 @@ def test_perfect_purity_is_exactly_one(weighting):
 
 
 @pytest.mark.parametrize("score", [dendrogram_purity, subtree_score, leave_one_out_accuracy])
-def test_scores_require_tree(score):
+def test_scores_reject_non_trees(score):
     with refused("tree type ndarray Tree Tree.from_linkage"):
         score(simulate_tree(3, 0).to_linkage(), [0, 0, 1])

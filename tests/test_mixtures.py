@@ -39,34 +39,34 @@ def components_of(rng, n, cells=1, scored=0):
 def test_quantiles_match_mixture(scored):
     rng = np.random.default_rng(scored)
     components = components_of(rng, 60, 4, scored)
-    found = components.quantiles((2, 2), NormalScores((LINEAR, BENT)) if scored else None)
+    actual = components.quantiles((2, 2), NormalScores((LINEAR, BENT)) if scored else None)
     for cell in range(4):
-        own = components.cells // 2 == cell
-        mixture = (components.weights[own], components.means[own], np.sqrt(components.variances[own]))
-        marginal, is_score = (LINEAR, BENT)[cell % 2], components.cells[own] % 2 == 1
-        values = found.values[found.at.ravel()[cell]]
+        selected = components.cells // 2 == cell
+        mixture = (components.weights[selected], components.means[selected], np.sqrt(components.variances[selected]))
+        marginal, is_score = (LINEAR, BENT)[cell % 2], components.cells[selected] % 2 == 1
+        values = actual.values[actual.at.ravel()[cell]]
         below = [distribution(x, *mixture, marginal, is_score) for x in values]
         np.testing.assert_allclose(below, LEVELS, atol=1e-6)
         assert np.all(np.diff(values) > 0)
 
 
-def test_quantiles_of_single_gaussian():
-    found = Components(np.array([0]), np.array([0.3]), np.array([5.0]), np.array([4.0])).quantiles((1, 1), None)
-    np.testing.assert_allclose(found.values[0], 5 + 2 * DEVIATES, atol=2e-4)
+def test_quantiles_of_single_gaussian_are_exact():
+    actual = Components(np.array([0]), np.array([0.3]), np.array([5.0]), np.array([4.0])).quantiles((1, 1), None)
+    np.testing.assert_allclose(actual.values[0], 5 + 2 * DEVIATES, atol=2e-4)
     np.testing.assert_allclose(DEVIATES, ndtri(LEVELS), rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-140, 1e-9, 1.0, 1e140])
-def test_narrow_modes_far_apart(scale):
+def test_quantiles_of_narrow_distant_modes(scale):
     """Quantiles are in the modes, however narrow these are."""
     means, sds = scale * np.array([-1.0, 1.0]), scale * np.array([1e-6, 1e-7])
-    found = Components(np.zeros(2, dtype=np.intp), np.array([0.3, 0.7]), means, sds**2).quantiles((1, 1), None)
-    below = [distribution(x, np.array([0.3, 0.7]), means, sds) for x in found.values[0]]
+    actual = Components(np.zeros(2, dtype=np.intp), np.array([0.3, 0.7]), means, sds**2).quantiles((1, 1), None)
+    below = [distribution(x, np.array([0.3, 0.7]), means, sds) for x in actual.values[0]]
     np.testing.assert_allclose(below, LEVELS, atol=1e-6)
-    assert np.all(np.diff(found.values[0]) > 0)
+    assert np.all(np.diff(actual.values[0]) > 0)
 
 
-def test_merged_components_have_nearly_the_same_distribution():
+def test_merging_components_keeps_distribution():
     rng = np.random.default_rng(0)
     n = 20_000
     means = np.where(rng.random(n) < 0.3, 3.0, 0.0) + rng.normal(size=n)
@@ -75,18 +75,18 @@ def test_merged_components_have_nearly_the_same_distribution():
     )
     merged = Mixtures()
     merged.add(components, 2.0)
-    found = merged.components()
-    assert len(found.cells) < 2_000
+    actual = merged.components()
+    assert len(actual.cells) < 2_000
     w, m, v = components[1:]
-    assert found.weights.sum() == pytest.approx(2 * w.sum())
-    mean = np.average(found.means, weights=found.weights)
+    assert actual.weights.sum() == pytest.approx(2 * w.sum())
+    mean = np.average(actual.means, weights=actual.weights)
     assert mean == pytest.approx(np.average(m, weights=w))
-    assert np.average(found.variances + (found.means - mean) ** 2, weights=found.weights) == pytest.approx(
+    assert np.average(actual.variances + (actual.means - mean) ** 2, weights=actual.weights) == pytest.approx(
         np.average(v + (m - mean) ** 2, weights=w)
     )
     for x in np.linspace(-3, 6, 50):
         expected = distribution(x, w, m, np.sqrt(v))
-        assert distribution(x, *found[1:3], np.sqrt(found.variances)) == pytest.approx(expected, abs=2e-4)
+        assert distribution(x, *actual[1:3], np.sqrt(actual.variances)) == pytest.approx(expected, abs=2e-4)
 
 
 def test_components_are_independent_of_chunking(monkeypatch):
@@ -95,11 +95,11 @@ def test_components_are_independent_of_chunking(monkeypatch):
     together, alone = Mixtures(), Mixtures()
     together.add(components)
     monkeypatch.setattr(mixtures_module, "MAX_NEW_COMPONENTS", 7)
-    own = components.cells == 2
-    alone.add(Components(*(part[own] for part in components)))
-    found = together.components()
-    for part, expected in zip(found, alone.components(), strict=True):
-        np.testing.assert_array_equal(part[found.cells == 2], expected)
+    selected = components.cells == 2
+    alone.add(Components(*(part[selected] for part in components)))
+    actual = together.components()
+    for part, expected in zip(actual, alone.components(), strict=True):
+        np.testing.assert_array_equal(part[actual.cells == 2], expected)
 
 
 def test_negligible_components_are_dropped():
@@ -107,19 +107,19 @@ def test_negligible_components_are_dropped():
     mixtures.add(
         Components(np.array([0, 0, 2, 4]), np.array([1.0, 1.0, 0.0, 1.0]), np.zeros(4), np.array([1, np.inf, 1, nan]))
     )
-    found = mixtures.components()
-    assert (found.cells.tolist(), found.weights.tolist()) == ([0], [1.0])
-    assert found.quantiles((1, 3), None).at.tolist() == [[0, -1, -1]]
+    actual = mixtures.components()
+    assert (actual.cells.tolist(), actual.weights.tolist()) == ([0], [1.0])
+    assert actual.quantiles((1, 3), None).at.tolist() == [[0, -1, -1]]
 
 
-def test_extreme_components():
+def test_extreme_components_are_accepted():
     mixtures = Mixtures()
     means = np.array([1e300, -1e300, 0.0, 0.0])
     mixtures.add(Components(np.zeros(4, dtype=np.intp), np.ones(4), means, np.array([1e-320, 1e308, 0.0, 1.0])))
     assert len(mixtures.components().cells) == 4
 
 
-def test_stacked_quantiles():
+def test_stacked_predictions_keep_quantiles():
     blocks = [
         CellQuantiles(np.array([[0, -1]]), np.array([[1.0]])),
         CellQuantiles(np.array([[-1, 0]]), np.array([[2.0]])),
@@ -189,23 +189,23 @@ def all_components(predictor, row):
     groups = predictor.groups
     _, (posterior,) = groups.map_blocks(row[None], 1, lambda posterior: posterior)
     at = [np.arange(groups.starts[g], groups.stops[g]) for g in posterior.groups]
-    shares = np.concatenate([own[: len(k)] for own, k in zip(posterior.shares, at, strict=True)])
+    shares = np.concatenate([share[: len(k)] for share, k in zip(posterior.shares, at, strict=True)])
     points = np.concatenate(at)
     systems = groups.draw_systems[np.searchsorted(groups.bounds, points, side="right") - 1]
-    found = groups.predict_at(points)
-    mean, sd = np.empty((2, *found.mean.shape))
+    predicted = groups.predict_at(points)
+    mean, sd = np.empty((2, *predicted.mean.shape))
     for k, coordinates in enumerate(groups.coordinates):
-        own = np.flatnonzero(systems == k)
-        moments = coordinates.condition_scores(found.take(own), np.tile(row, (len(own), 1)))
-        mean[own], sd[own] = moments[0], np.sqrt(moments[1])
-    scored = np.array([own.scores is not None for own in groups.coordinates])[systems]
+        selected = np.flatnonzero(systems == k)
+        moments = coordinates.condition_scores(predicted.take(selected), np.tile(row, (len(selected), 1)))
+        mean[selected], sd[selected] = moments[0], np.sqrt(moments[1])
+    scored = np.array([coordinate.scores is not None for coordinate in groups.coordinates])[systems]
     return shares, mean, sd, scored
 
 
-def check_quantiles(found, k, row, parts, scores):
+def check_quantiles(predictions, k, row, parts, scores):
     """Compare a row's quantiles with the distribution function, given weights and components."""
     for d in range(3):
-        at = found.quantiles.at[k, d]
+        at = predictions.quantiles.at[k, d]
         assert (at >= 0) == np.isnan(row[d])
         if at >= 0:
             below = np.zeros(len(LEVELS))
@@ -213,32 +213,32 @@ def check_quantiles(found, k, row, parts, scores):
                 marginal = None if scores is None else scores.marginals[d]
                 below += [
                     weight * distribution(x, shares, mean[:, d], sd[:, d], marginal, scored)
-                    for x in found.quantiles.values[at]
+                    for x in predictions.quantiles.values[at]
                 ]
             np.testing.assert_allclose(below, LEVELS, atol=5e-4)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_quantiles_of_new_rows(case):
+def test_quantiles_of_new_rows_match_mixture(case):
     predictor = predictor_of(case)
-    found, plain = predictor.cells(NEW, True), predictor.cells(NEW)
+    predicted, plain = predictor.cells(NEW, True), predictor.cells(NEW)
     assert plain.quantiles is None
     for name in ("mean", "sd", "probability"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(plain, name))
+        np.testing.assert_array_equal(getattr(predicted, name), getattr(plain, name))
     for k, row in enumerate(NEW):
-        check_quantiles(found, k, row, [(1.0, all_components(predictor, row))], predictor.groups.scores)
+        check_quantiles(predicted, k, row, [(1.0, all_components(predictor, row))], predictor.groups.scores)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_quantiles_of_rows_of_the_fit(case, monkeypatch):
-    """Each row is taken off each tree; the weights of the draws stay as they are."""
+def test_quantiles_of_training_rows_match_mixture(case, monkeypatch):
+    """Each row is removed from each tree; the weights of the draws do not change."""
     monkeypatch.setattr(predictor_module, "MIN_DRAWS", 1)
     predictor = predictor_of(case)
     rows = np.flatnonzero(np.isnan(X).any(axis=1))
-    found, plain = predictor.training_cells(rows, True), predictor_of(case).training_cells(rows)
+    predicted, plain = predictor.training_cells(rows, True), predictor_of(case).training_cells(rows)
     assert plain.quantiles is None
     for name in ("mean", "sd"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(plain, name))
+        np.testing.assert_array_equal(getattr(predicted, name), getattr(plain, name))
     n_folds = predictor_module.N_FOLDS if case == "one tree" else predictor_module.N_SAMPLE_FOLDS
     for fold in predictor._split_incomplete_rows(n_folds)[:2]:
         rests = [predictor.without_rows(fold, [draw]) for draw in predictor.ensemble.draws]
@@ -247,15 +247,15 @@ def test_quantiles_of_rows_of_the_fit(case, monkeypatch):
             parts = [
                 (weight, all_components(rest, X[row])) for weight, rest in zip(predictor.weights, rests, strict=True)
             ]
-            check_quantiles(found, int(np.searchsorted(rows, row)), X[row], parts, predictor.groups.scores)
+            check_quantiles(predicted, int(np.searchsorted(rows, row)), X[row], parts, predictor.groups.scores)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_quantiles_of_rows_at_their_leaves(case, monkeypatch):
+def test_quantiles_of_training_rows_at_their_leaves(case, monkeypatch):
     monkeypatch.setattr(predictor_module, "MAX_REATTACHMENT_WORK", 0)
     predictor = predictor_of(case)
     rows = np.flatnonzero(np.isnan(X).any(axis=1))
-    found = predictor.training_cells(rows, True)
+    predicted = predictor.training_cells(rows, True)
     groups = predictor.groups
     parts = []
     for k, weight in enumerate(predictor.weights):
@@ -263,8 +263,8 @@ def test_quantiles_of_rows_at_their_leaves(case, monkeypatch):
         mean, variance = coordinates.condition_scores(groups.beliefs[k].others().take(rows), X[rows])
         parts.append((weight, mean, np.sqrt(variance), coordinates.scores is not None))
     for k, row in enumerate(rows):
-        own = [(w, (np.ones(1), mean[k : k + 1], sd[k : k + 1], scored)) for w, mean, sd, scored in parts]
-        check_quantiles(found, k, X[row], own, groups.scores)
+        values = [(w, (np.ones(1), mean[k : k + 1], sd[k : k + 1], scored)) for w, mean, sd, scored in parts]
+        check_quantiles(predicted, k, X[row], values, groups.scores)
 
 
 @pytest.mark.parametrize("case", ["scores", "whitened scores"])
@@ -281,11 +281,11 @@ def test_quantiles_are_independent_of_threads_and_blocks(case, monkeypatch):
     monkeypatch.setattr(mixtures_module, "MAX_NEW_COMPONENTS", 100)
     other = predictor_of(case)
     other.n_threads = 3
-    for found, own in zip((other.training_cells(rows, True), other.cells(new, True)), expected, strict=True):
-        holes = own.quantiles.at >= 0
-        np.testing.assert_array_equal(found.quantiles.at >= 0, holes)
+    for item, value in zip((other.training_cells(rows, True), other.cells(new, True)), expected, strict=True):
+        holes = value.quantiles.at >= 0
+        np.testing.assert_array_equal(item.quantiles.at >= 0, holes)
         np.testing.assert_array_equal(
-            found.quantiles.values[found.quantiles.at[holes]], own.quantiles.values[own.quantiles.at[holes]]
+            item.quantiles.values[item.quantiles.at[holes]], value.quantiles.values[value.quantiles.at[holes]]
         )
 
 
@@ -294,13 +294,14 @@ def test_rows_that_use_fewer_draws_have_quantiles(monkeypatch):
     monkeypatch.setattr(predictor_module, "MAX_PARTIAL_LEAVES", 0)
     monkeypatch.setattr(predictor_module, "MIN_DRAWS", 2)
     rows = np.vstack([NEW, X[20:24], np.ones(3)])
-    found = map_rows(predictor, "cells", rows, True)
+    predicted = map_rows(predictor, "cells", rows, True)
     expected = predictor.subsample.cells(rows, True)
     assert len(predictor.subsample.trees) == 2
     holes = np.isnan(rows)
-    np.testing.assert_array_equal(found.quantiles.at >= 0, holes)
+    np.testing.assert_array_equal(predicted.quantiles.at >= 0, holes)
     np.testing.assert_array_equal(
-        found.quantiles.values[found.quantiles.at[holes]], expected.quantiles.values[expected.quantiles.at[holes]]
+        predicted.quantiles.values[predicted.quantiles.at[holes]],
+        expected.quantiles.values[expected.quantiles.at[holes]],
     )
 
 
@@ -314,9 +315,9 @@ def test_last_result_is_cached_and_interrupts_are_recoverable(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             predictor.training_cells(rows, True)
     assert predictor.training_cells(rows) is plain
-    found = predictor.training_cells(rows, True)
-    assert found.quantiles is not None
-    assert predictor.training_cells(rows) is found
+    predicted = predictor.training_cells(rows, True)
+    assert predicted.quantiles is not None
+    assert predictor.training_cells(rows) is predicted
 
 
 # -- cells ----------------------------------------------------------------------------------------------------------------
@@ -332,7 +333,7 @@ def cells_of(means, sds, weights, decode=lambda codes: codes):
     return RealCells(np.array([7.0, mean, 0.0]), np.array([0.0, sd, np.inf]), np.array([False, True, True]), codes)
 
 
-def test_intervals_of_a_gaussian_are_symmetric_at_every_level():
+def test_gaussian_intervals_are_symmetric():
     cells = cells_of([2.0], [3.0], [1.0])
     for level in (0.01, 0.37, 0.5, 0.9, 0.95, 0.999, 0.99999):
         low, high = cells.interval(level)
@@ -343,8 +344,8 @@ def test_intervals_of_a_gaussian_are_symmetric_at_every_level():
     assert cells.median[1] == pytest.approx(2.0, abs=1e-5)
 
 
-def test_intervals_of_two_clusters():
-    """A Gaussian with the same moments would end far outside the clusters, and its median is where there is nothing."""
+def test_intervals_of_two_clusters_exclude_tails():
+    """The interval of a Gaussian with the same moments would end far outside the clusters."""
     cells = cells_of([0.0, 10.0], [0.1, 0.1], [0.6, 0.4])
     low, high = cells.interval(0.9)
     assert low[1] == pytest.approx(0.1 * ndtri(0.05 / 0.6), abs=1e-3)
@@ -353,14 +354,14 @@ def test_intervals_of_two_clusters():
     assert cells.mean[1] - 1.645 * cells.sd[1] < -3
 
 
-def test_intervals_grow_with_their_level():
+def test_intervals_grow_with_level():
     cells = cells_of([0.0, 5.0, 5.2], [1.0, 0.1, 2.0], [0.5, 0.2, 0.3])
     ends = np.array([cells.interval(level) for level in np.linspace(0.001, 0.99999, 500)])[:, :, 1]
     assert np.all(np.diff(ends[:, 0]) < 0)
     assert np.all(np.diff(ends[:, 1]) > 0)
 
 
-def test_intervals_of_the_largest_numbers_are_finite():
+def test_intervals_of_largest_floats_are_finite():
     cells = cells_of([0.0, 1.0], [1.0, 0.5], [0.5, 0.5], lambda codes: 1.7e308 * codes)
     low, high = cells.interval(0.99)
     assert np.isfinite([low[1], high[1]]).all()

@@ -1,4 +1,4 @@
-"""Fitted models in files: what comes back is what was saved, and nothing else is taken for a model."""
+"""Model files: round trips, and rejection of damaged or foreign files."""
 
 import hashlib
 import io
@@ -88,36 +88,36 @@ def fitted(request):
     return request.getfixturevalue(request.param)
 
 
-def saved_and_loaded(model, folder):
+def save_and_load(model, folder):
     model.save(folder / "m.coaltree")
     return ct.load_model(folder / "m.coaltree")
 
 
-def repacked(data, changes=None, **facts):
+def repack(data, changes=None, **facts):
     """The file with some facts of model.json, and some members, changed; None takes one away."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    found = json.loads(members["model.json"].decode(errors="surrogatepass"))
+    summary = json.loads(members["model.json"].decode(errors="surrogatepass"))
     for name, value in facts.items():
         if callable(value):
-            value(found)
+            value(summary)
         else:
-            found[name] = value
-    members["model.json"] = to_json(found)
+            summary[name] = value
+    members["model.json"] = to_json(summary)
     for name, member in (changes or {}).items():
         members[name] = member
     return pack({name: member for name, member in members.items() if member is not None})
 
 
-def loaded(data):
+def load(data):
     return to_estimator(ModelRecord.from_bytes(data, "m.coaltree"), "m.coaltree")
 
 
 # -- what comes back ---------------------------------------------------------------------------------
 
 
-def test_round_trip_of_model(fitted, tmp_path):
-    again = saved_and_loaded(fitted, tmp_path)
+def test_model_round_trip(fitted, tmp_path):
+    again = save_and_load(fitted, tmp_path)
     assert type(again) is type(fitted)
     parameters = fitted.get_params() | ({"random_state": None} if fitted.inference == "smc" else {})
     assert again.get_params() == parameters
@@ -133,9 +133,13 @@ def test_round_trip_of_model(fitted, tmp_path):
         np.testing.assert_array_equal(getattr(again, name), getattr(fitted, name), err_msg=name)
     for name in ("column_names", "kinds", "categories"):
         assert getattr(again.encoding_, name) == getattr(fitted.encoding_, name)
-    kinds = [[type(category) for category in own] for own in again.encoding_.categories]
-    assert kinds == [[type(category) for category in own] for own in fitted.encoding_.categories]
-    assert {kind for own in kinds for kind in own} == {str, bool, int, float}
+    kinds = [
+        [type(category) for category in categories_of_column] for categories_of_column in again.encoding_.categories
+    ]
+    assert kinds == [
+        [type(category) for category in categories_of_column] for categories_of_column in fitted.encoding_.categories
+    ]
+    assert {kind for categories_of_column in kinds for kind in categories_of_column} == {str, bool, int, float}
     for name in ("center", "scale", "informative"):
         np.testing.assert_array_equal(getattr(again.encoding_, name), getattr(fitted.encoding_, name))
 
@@ -143,7 +147,7 @@ def test_round_trip_of_model(fitted, tmp_path):
 @pytest.mark.parametrize("name", ["greedy", "sampled"])
 def test_loaded_clustering_is_bitwise_equal(name, request, frame, new_rows, tmp_path):
     model = request.getfixturevalue(name)
-    again = saved_and_loaded(model, tmp_path)
+    again = save_and_load(model, tmp_path)
     for attribute in ("labels_", "linkage_", "children_", "distances_"):
         np.testing.assert_array_equal(getattr(again, attribute), getattr(model, attribute))
         assert getattr(again, attribute).dtype == getattr(model, attribute).dtype
@@ -159,8 +163,8 @@ def test_loaded_clustering_is_bitwise_equal(name, request, frame, new_rows, tmp_
     assert np.ptp(model.score_samples(new_rows)) > 0
 
 
-def test_round_trip_of_sample(sampled, tmp_path):
-    again = saved_and_loaded(sampled, tmp_path)
+def test_sample_round_trip(sampled, tmp_path):
+    again = save_and_load(sampled, tmp_path)
     assert again.sample_.trees == sampled.sample_.trees
     assert again.log_evidence_ == sampled.log_evidence_
     traces = ("log_evidence_traces", "run_ess", "resampled", "run_log_evidences", "n_ancestors", "runs", "ess")
@@ -180,30 +184,30 @@ def test_round_trip_of_sample(sampled, tmp_path):
 TRACES = ("run_log_evidences", "log_evidence_traces", "run_ess", "resampled", "n_ancestors", "runs")
 
 
-def test_files_of_the_earlier_format(small):
-    """They have no digest: the message names the version that wrote them, not damage."""
+def test_files_of_earlier_format_are_rejected_with_version(small):
+    """Files of the earlier format have no digest: the message names the version that wrote them."""
     with zipfile.ZipFile(io.BytesIO(small)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     facts = json.loads(members["model.json"])
     for version in range(1, FORMAT_VERSION):
         members["model.json"] = to_json(facts | {"format_version": version, "coaltree_version": "0.0.8"})
         with refused(f"m.coaltree earlier version 0.0.8 format {FORMAT_VERSION} fit again") as caught:
-            loaded(zipped(members))
+            load(zip_members(members))
         assert "damaged" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["name", "<script>alert(1)</script>", "a,b", 'two\n"lines"', "🦊", ""])
-def test_the_column_of_row_names_comes_back(frame, name):
+def test_row_name_column_is_restored(frame, name):
     table = replace(columns.read_columns(frame), id_column=name)
     model = ct.CoalescentClustering()._fit_table(table)
-    again = loaded(model_bytes(model))
+    again = load(model_bytes(model))
     assert again._model.id_column == name
     assert model_bytes(again) == model_bytes(model)
     assert again.fit(frame)._model.id_column is None
 
 
 def test_loaded_imputer_is_bitwise_equal(imputer, frame, new_rows, tmp_path):
-    again = saved_and_loaded(imputer, tmp_path)
+    again = save_and_load(imputer, tmp_path)
     assert again.indicator_features_.tolist() == imputer.indicator_features_.tolist() == [0, 1, 3]
     assert again.get_feature_names_out().tolist() == imputer.get_feature_names_out().tolist()
     new_rows = new_rows.assign(planet=["earth", None, "earth", "earth"])
@@ -218,7 +222,7 @@ def test_loaded_imputer_is_bitwise_equal(imputer, frame, new_rows, tmp_path):
     assert again.transform(new_rows)["planet"].tolist() == ["earth"] * 4
 
 
-def test_the_same_model_is_the_same_file(fitted, tmp_path):
+def test_saving_is_reproducible(fitted, tmp_path):
     data = model_bytes(fitted)
     assert model_bytes(fitted) == data
     fitted.save(str(tmp_path / "a"))
@@ -228,7 +232,7 @@ def test_the_same_model_is_the_same_file(fitted, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
-def test_file_format_without_pickle(sampled):
+def test_model_file_contains_no_pickle(sampled):
     with zipfile.ZipFile(io.BytesIO(model_bytes(sampled))) as archive:
         assert archive.testzip() is None
         for info in archive.infolist():
@@ -247,13 +251,13 @@ def test_file_format_without_pickle(sampled):
     assert facts["columns"][4]["types"] == ["int"] * 3
 
 
-def test_a_loaded_model_can_be_fitted_again(greedy, frame, tmp_path):
-    again = saved_and_loaded(greedy, tmp_path)
+def test_loaded_model_can_be_refitted(greedy, frame, tmp_path):
+    again = save_and_load(greedy, tmp_path)
     assert clone(again).fit(frame).tree_ == greedy.tree_
     assert again.set_params(n_clusters=3).fit(frame).n_clusters_ == 3
 
 
-def test_a_clustering_fills_cells_as_an_imputer_does(greedy, imputer, frame, new_rows, tmp_path):
+def test_clustering_file_fills_cells_like_imputer(greedy, imputer, frame, new_rows, tmp_path):
     greedy.save(tmp_path / "m")
     filling = to_imputer(read_model_record(tmp_path / "m"), "m")
     imputer.save(tmp_path / "i")
@@ -265,14 +269,14 @@ def test_a_clustering_fills_cells_as_an_imputer_does(greedy, imputer, frame, new
     assert filling.indicator_features_.tolist() == [0, 1, 3]
 
 
-def test_a_clustering_of_a_later_version_fills_no_cells(small, tmp_path):
-    (tmp_path / "m").write_bytes(repacked(small, of=of_parameters(depth=3)))
+def test_clustering_of_later_version_is_rejected_by_imputer(small, tmp_path):
+    (tmp_path / "m").write_bytes(repack(small, of=of_parameters(depth=3)))
     with pytest.raises(InputError, match="a later version of coaltree"):
         to_imputer(read_model_record(tmp_path / "m"), "m")
 
 
 @pytest.mark.parametrize("standardize", [True, False])
-def test_constants_of_a_clustering(tmp_path, standardize):
+def test_clustering_file_keeps_constants(tmp_path, standardize):
     X = np.array([[0.0, 7.0, 0.0, np.nan], [0.1, 7.0, 0.0, np.nan], [4.0, 7.0, 0.0, np.nan]])
     ct.CoalescentClustering(standardize=standardize).fit(X).save(tmp_path / "m")
     assert to_imputer(read_model_record(tmp_path / "m"), "m")._model.constants == [None, 7.0, 0.0, None]
@@ -289,9 +293,9 @@ def test_constants_of_a_clustering(tmp_path, standardize):
         (np.asfortranarray([[0.0, 1.0], [0.4, np.nan], [3.0, 2.0]]), {"real_process": "brownian", "noise": np.float32(0.1)}),
     ],
 )  # fmt: skip
-def test_tables_of_all_shapes(table, parameters, tmp_path):
+def test_models_of_all_table_shapes_round_trip(table, parameters, tmp_path):
     model = ct.CoalescentClustering(**parameters).fit(table)
-    again = saved_and_loaded(model, tmp_path)
+    again = save_and_load(model, tmp_path)
     assert again.tree_ == model.tree_
     assert hasattr(again, "feature_names_in_") == hasattr(model, "feature_names_in_")
     np.testing.assert_array_equal(again.labels_, model.labels_)
@@ -317,7 +321,7 @@ def test_tables_of_all_shapes(table, parameters, tmp_path):
     ],
     ids=repr,
 )
-def test_processes_come_back_to_the_last_bit(process):
+def test_processes_round_trip_bitwise_equal(process):
     written = json.loads(to_json(process_to_json(process)))
     again = process_from_json(written)
     assert process_to_json(again) == process_to_json(process)
@@ -334,14 +338,14 @@ def test_processes_come_back_to_the_last_bit(process):
 
 
 @given(st.lists(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()))
-def test_json_keeps_values_and_their_types(value):
+def test_json_keeps_values_and_types(value):
     for plain in (value, "\udce4 \ud800"):
         finite = json.loads(json.dumps(plain).replace("Infinity", "1e300"))
         assert repr(from_json(to_json(finite))) == repr(finite)
 
 
 @given(st.lists(st.integers(1, 1000), min_size=2, max_size=9))
-def test_shares_are_not_divided_by_their_sum_again(counts):
+def test_loading_does_not_renormalise_shares(counts):
     process = ct.Multinomial(1.0, [np.array(counts) / sum(counts)])
     again = process_from_json(json.loads(to_json(process_to_json(process))))
     np.testing.assert_array_equal(again.equilibrium[0], process.equilibrium[0])
@@ -351,7 +355,7 @@ def test_shares_are_not_divided_by_their_sum_again(counts):
 # -- what cannot be saved ----------------------------------------------------------------------------
 
 
-def test_unsaveable_models(greedy, frame, tmp_path):
+def test_models_that_cannot_be_saved_are_rejected(greedy, frame, tmp_path):
     with pytest.raises(NotFittedError):
         ct.CoalescentClustering().save(tmp_path / "m")
 
@@ -361,14 +365,14 @@ def test_unsaveable_models(greedy, frame, tmp_path):
     mine = Mine().fit(frame)
     with pytest.raises(InputError, match="A Mine cannot be saved"):
         mine.save(tmp_path / "m")
-    changed = saved_and_loaded(greedy, tmp_path)
+    changed = save_and_load(greedy, tmp_path)
     changed.set_params(verbose=object())
     with pytest.raises(InputError, match=r"verbose is <object .* cannot be stored"):
         changed.save(tmp_path / "n")
     assert sorted(os.listdir(tmp_path)) == ["m.coaltree"]
 
 
-def test_unwritable_paths(greedy, tmp_path):
+def test_unwritable_paths_are_reported(greedy, tmp_path):
     with pytest.raises(InputError, match="it is a folder"):
         greedy.save(tmp_path)
     with pytest.raises(InputError, match="No such file"):
@@ -392,7 +396,7 @@ def test_model_is_written_atomically(greedy, tmp_path, monkeypatch, error):
 # -- files that are no models --------------------------------------------------------------------------
 
 
-def zipped(members, **options):
+def zip_members(members, **options):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", **options) as archive:
         for name, data in members.items():
@@ -407,32 +411,32 @@ def zipped(members, **options):
         (b"id,x\na,1\n", "not a coaltree model, or is damaged"),
         (b"PK\x03\x04", "not a coaltree model, or is damaged"),
         (b"PK\x05\x06" + bytes(18), "not a coaltree model, or is damaged"),
-        (zipped({"xl/workbook.xml": "<x/>"}), "a zip file of something else"),
-        (zipped({"model.json": "{"}), "model.json is not JSON"),
-        (zipped({"model.json": b"\xff"}), "model.json is not JSON"),
-        (zipped({"model.json": "[" * 100_000}), "model.json is not JSON"),
-        (zipped({"model.json": "1" * 5000}), "model.json is not JSON"),
-        (zipped({"model.json": '{"format": NaN}'}), "model.json is not JSON"),
-        (zipped({"model.json": "[]"}), "not an object"),
-        (zipped({"model.json": '{"format": "cat model"}'}), "coaltree model"),
-        (zipped({"model.json": '{"format": "coaltree model"}'}), "model.json has no 'format_version'"),
-        (zipped({"model.json": "{}"}, compression=zipfile.ZIP_DEFLATED), "it is compressed"),
+        (zip_members({"xl/workbook.xml": "<x/>"}), "a zip file of something else"),
+        (zip_members({"model.json": "{"}), "model.json is not JSON"),
+        (zip_members({"model.json": b"\xff"}), "model.json is not JSON"),
+        (zip_members({"model.json": "[" * 100_000}), "model.json is not JSON"),
+        (zip_members({"model.json": "1" * 5000}), "model.json is not JSON"),
+        (zip_members({"model.json": '{"format": NaN}'}), "model.json is not JSON"),
+        (zip_members({"model.json": "[]"}), "not an object"),
+        (zip_members({"model.json": '{"format": "cat model"}'}), "coaltree model"),
+        (zip_members({"model.json": '{"format": "coaltree model"}'}), "model.json has no 'format_version'"),
+        (zip_members({"model.json": "{}"}, compression=zipfile.ZIP_DEFLATED), "it is compressed"),
         (
-            zipped({"model.json": '{"format": "coaltree model", "format_version": 98, "coaltree_version": "9.1"}'}),
+            zip_members({"model.json": '{"format": "coaltree model", "format_version": 98, "coaltree_version": "9.1"}'}),
             r"was written by a later version of coaltree \(9.1, and this is .*\): update",
         ),
         (
-            zipped({"model.json": '{"format": "coaltree model", "format_version": 1, "coaltree_version": "0.0.9"}'}),
+            zip_members({"model.json": '{"format": "coaltree model", "format_version": 1, "coaltree_version": "0.0.9"}'}),
             r"earlier version of coaltree \(0.0.9\).*fit the model again",
         ),
         (
-            zipped({"model.json": '{"format": "coaltree model", "format_version": 99}'}),
+            zip_members({"model.json": '{"format": "coaltree model", "format_version": 99}'}),
             "was written by a later version of coaltree: update",
         ),
-        (zipped({"model.json": '{"format": "coaltree model", "format_version": "1"}'}), "format_version is '1'"),
+        (zip_members({"model.json": '{"format": "coaltree model", "format_version": "1"}'}), "format_version is '1'"),
     ],
 )  # fmt: skip
-def test_foreign_files(data, message, tmp_path):
+def test_foreign_files_are_rejected(data, message, tmp_path):
     (tmp_path / "m.coaltree").write_bytes(data)
     with pytest.raises(InputError, match=message) as caught:
         ct.load_model(tmp_path / "m.coaltree")
@@ -440,7 +444,7 @@ def test_foreign_files(data, message, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_missing_files(tmp_path, monkeypatch):
+def test_missing_files_are_reported(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"no.coaltree does not exist\.$"):
         ct.load_model(tmp_path / "no.coaltree")
     with pytest.raises(InputError, match="is a folder"):
@@ -455,9 +459,9 @@ def test_missing_files(tmp_path, monkeypatch):
         read_model_record(tmp_path / "m")
 
 
-def test_truncated_file(sampled):
+def test_truncated_archive_is_rejected(sampled):
     data = model_bytes(sampled)
-    assert loaded(data).tree_ == sampled.tree_
+    assert load(data).tree_ == sampled.tree_
     cuts = {*range(1, 200), *range(200, len(data) - 400, 97), *range(len(data) - 400, len(data))}
     for cut in sorted(cuts):
         with pytest.raises(InputError, match="damaged"):
@@ -471,7 +475,7 @@ def small():
     return model_bytes(ct.CoalescentClustering().fit(X))
 
 
-def test_every_changed_byte_is_found(small):
+def test_every_changed_byte_is_detected(small):
     for place in range(len(small)):
         for change in (1 << place % 8, 0xFF):
             changed = bytearray(small)
@@ -485,15 +489,15 @@ def with_digest(data):
     return data[:-64] + hashlib.sha256(data[:-64]).hexdigest().encode()
 
 
-def test_checksums_of_members_are_verified_as_well(small):
+def test_member_checksums_are_verified(small):
     place = small.index(b"NUMPY") + 130
     with pytest.raises(InputError, match=r"CRC-32 .* 'matrix.npy'"):
-        loaded(with_digest(small[:place] + b"X" + small[place + 1 :]))
+        load(with_digest(small[:place] + b"X" + small[place + 1 :]))
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes(data):
-    for content in (data, b"PK\x03\x04" + data, zipped({"model.json": data})):
+def test_random_bytes_are_rejected(data):
+    for content in (data, b"PK\x03\x04" + data, zip_members({"model.json": data})):
         with pytest.raises(InputError):
             ModelRecord.from_bytes(content)
 
@@ -626,10 +630,10 @@ def huge_array(shape):
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("error")
-def test_inconsistent_files(small, changes, facts, message):
-    data = repacked(small, changes, **facts)
+def test_inconsistent_files_are_rejected(small, changes, facts, message):
+    data = repack(small, changes, **facts)
     with pytest.raises(InputError, match=message) as caught:
-        loaded(data)
+        load(data)
     assert "m.coaltree" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -656,19 +660,19 @@ def test_inconsistent_files(small, changes, facts, message):
         ({"resampled.npy": array_to_bytes(np.zeros((2, 3)), "|b1")}, {}, "resampled.npy is an array"),
     ],
 )  # fmt: skip
-def test_inconsistent_samples(sampled, changes, facts, message):
+def test_inconsistent_samples_are_rejected(sampled, changes, facts, message):
     with pytest.raises(InputError, match=message):
-        loaded(repacked(model_bytes(sampled), changes, **facts))
+        load(repack(model_bytes(sampled), changes, **facts))
 
 
 def test_harmless_changes_are_accepted(small, sampled):
-    """The tests above fail for their reasons only if the same way leads to a model."""
-    assert model_bytes(loaded(repacked(small))) == small
-    assert loaded(repacked(small, of=lambda facts: facts["parameters"].pop("rule"))).rule == "rate1"
-    assert loaded(repacked(model_bytes(sampled), log_evidence="inf")).log_evidence_ == np.inf
+    """Without a harmful change the same steps lead to a valid model, so the tests above test the change."""
+    assert model_bytes(load(repack(small))) == small
+    assert load(repack(small, of=lambda facts: facts["parameters"].pop("rule"))).rule == "rate1"
+    assert load(repack(model_bytes(sampled), log_evidence="inf")).log_evidence_ == np.inf
 
 
-def test_a_directory_that_declares_more_than_there_is(small):
+def test_false_sizes_in_zip_directory_are_rejected(small):
     """The sizes in the directory of the zip file are made huge, and nothing is allocated for them."""
     with zipfile.ZipFile(io.BytesIO(small)) as archive:
         directory = archive.start_dir
@@ -677,10 +681,10 @@ def test_a_directory_that_declares_more_than_there_is(small):
         for place in (20, 24) if field is None else (field,):
             changed[directory + place : directory + place + 4] = (0xFFFFFFF0).to_bytes(4, "little")
         with pytest.raises(InputError, match=message):
-            loaded(with_digest(bytes(changed)))
+            load(with_digest(bytes(changed)))
 
 
-def test_two_members_of_the_same_name(small):
+def test_duplicate_members_are_rejected(small):
     with zipfile.ZipFile(io.BytesIO(small)) as archive:
         members = [(name, archive.read(name)) for name in archive.namelist()]
     packed = io.BytesIO()
@@ -691,17 +695,17 @@ def test_two_members_of_the_same_name(small):
             archive.writestr(*members[0])
         archive.comment = b"coaltree sha256:" + b"0" * 64
     with pytest.raises(InputError, match="same name"):
-        loaded(with_digest(packed.getvalue()))
+        load(with_digest(packed.getvalue()))
 
 
-def test_a_sample_without_log_ratios_is_not_stored(greedy):
+def test_sample_without_log_ratios_cannot_be_saved(greedy):
     record = replace(model_record(greedy), trees=ct.TreeSample([greedy.tree_]), log_evidence=0.0)
     with pytest.raises(InputError, match="log_joints"):
         record.to_bytes()
 
 
 @pytest.mark.parametrize("path", [None, 3, b"m.coaltree", ["m"], "a\0b"])
-def test_invalid_file_names(greedy, path):
+def test_invalid_file_names_are_rejected(greedy, path):
     for use in (ct.load_model, greedy.save):
         with refused("path file example model.coaltree"):
             use(path)
@@ -713,7 +717,7 @@ def test_truncated_file_is_reported(greedy, tmp_path):
         ct.load_model(tmp_path / "cut")
 
 
-def test_columns_of_points_in_time_are_kept():
+def test_time_columns_round_trip():
     frame = pd.DataFrame({"day": pd.to_datetime(["2020-01-31", None, "2021-05-01"]), "x": [1.0, 2.0, 4.0]})
     encoding = fit_encoding(columns.read_columns(frame))
     written = json.loads(json.dumps(encoding_to_json(encoding)))

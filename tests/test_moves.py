@@ -1,4 +1,4 @@
-"""What the moves of a chain keep up to date, against all of it made anew."""
+"""Moves of a chain update its densities, order and messages as if everything were computed anew."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ VALLEYS = (0.2, VALLEY, np.inf)
 
 
 @pytest.mark.parametrize("kind", PROCESSES)
-@pytest.mark.parametrize(("move", "valley"), [*((move, VALLEY) for move in MOVES), *(("all", own) for own in VALLEYS)])
-def test_density_ladder_and_messages_are_kept_up_to_date(kind, move, valley):
+@pytest.mark.parametrize(
+    ("move", "valley"), [*((move, VALLEY) for move in MOVES), *(("all", value) for value in VALLEYS)]
+)
+def test_moves_keep_density_order_and_messages_up_to_date(kind, move, valley):
     rng = np.random.default_rng(0)
     tree = ct.simulate_tree(N, random_state=1)
     process = PROCESSES[kind].resolve(PROCESSES[kind].simulate(tree, 2, n_columns=5))
@@ -33,7 +35,7 @@ def test_density_ladder_and_messages_are_kept_up_to_date(kind, move, valley):
     chain = Chain(X, process, without_ties(tree, rng))
     forest, history = chain._forest, chain._history
     before = np.array(history.ladder)
-    shares = np.cumsum([float(own == move) for own in MOVES]) if move != "all" else np.linspace(0.2, 1.0, 5)
+    shares = np.cumsum([float(value == move) for value in MOVES]) if move != "all" else np.linspace(0.2, 1.0, 5)
     tried, accepted = np.zeros(len(MOVES), dtype=np.intp), np.zeros(len(MOVES), dtype=np.intp)
     log_joint = make_moves(
         forest,
@@ -57,7 +59,7 @@ def test_density_ladder_and_messages_are_kept_up_to_date(kind, move, valley):
     assert np.asarray(history.area) == pytest.approx(area, rel=1e-11)
     nodes = slice(N, 2 * N - 1)
     mean, spread, least, state = (
-        np.array(own)[nodes] for own in (forest.mean, forest.spread, forest.least, forest.state)
+        np.array(value)[nodes] for value in (forest.mean, forest.spread, forest.least, forest.state)
     )
     chain._update_log_joint()
     assert log_joint == pytest.approx(chain._log_joint, rel=1e-9, abs=1e-9)

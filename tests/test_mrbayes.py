@@ -1,4 +1,4 @@
-"""MrBayes, a program that shares nothing with this one, samples the same posterior over trees of binary columns and of DNA."""
+"""MrBayes, which shares no code with this library, samples the same posterior for binary columns and DNA."""
 
 import numpy as np
 import pytest
@@ -39,28 +39,28 @@ def bases(n, n_columns):
     return X
 
 
-def visited(X, n_samples, thin, folder, rate=RATE, **options):
+def sample_clades(X, n_samples, thin, folder, rate=RATE, **options):
     """Return root heights and clades of the trees that MrBayes visits after a warm-up, a quarter more."""
-    found = mrbayes.run(X, rate, n_samples + n_samples // 4, thin, SEEDS, folder, **options).chains
-    roots = [chain.root_heights[-n_samples:] for chain in found]
-    trees = [ct.TreeSample.from_nexus(chain.trees, tolerance=1e-4).trees[-n_samples:] for chain in found]
+    actual = mrbayes.run(X, rate, n_samples + n_samples // 4, thin, SEEDS, folder, **options).chains
+    roots = [chain.root_heights[-n_samples:] for chain in actual]
+    trees = [ct.TreeSample.from_nexus(chain.trees, tolerance=1e-4).trees[-n_samples:] for chain in actual]
     return roots, [[set(clade_masks(tree)) for tree in chain] for chain in trees]
 
 
 @pytest.mark.parametrize("dna", [False, True])
-def test_enumeration_and_mrbayes_agree(dna, tmp_path):
-    """The model that MrBayes is given is ours, with every constant of time and rate; with DNA it begins at a given tree."""
+def test_enumeration_matches_mrbayes(dna, tmp_path):
+    """MrBayes gets our model, including all constants of time and rate; for DNA it starts from a given tree."""
     X = bases(4, 5) if dna else table(4, 5)
     truth = exact_posterior.integrals(X, ct.Multinomial(RATE, [[0.25] * 4 if dna else [0.5, 0.5]] * 5))
     options = {"bases": True, "start": ct.simulate_tree(4, 7)} if dna else {}
-    roots, clades = visited(X, 1000, 25, tmp_path, **options)
+    roots, clades = sample_clades(X, 1000, 25, tmp_path, **options)
     p_values = [ttest_1samp(means(roots), sum(history.moment for history in truth.histories) / truth.evidence).pvalue]
-    wanted = {}
+    expected = {}
     for children, mass, _ in truth.histories:
         for clade in exact_posterior.clades(children):
             mask = sum(1 << leaf for leaf in clade)
-            wanted[mask] = wanted.get(mask, 0.0) + mass / truth.evidence
-    for mask, probability in wanted.items():
+            expected[mask] = expected.get(mask, 0.0) + mass / truth.evidence
+    for mask, probability in expected.items():
         if RARE < probability < 1 - RARE:
             p_values.append(
                 ttest_1samp(means([[mask in tree for tree in chain] for chain in clades]), probability).pvalue
@@ -95,15 +95,15 @@ def least_p_value(ours, theirs):
 
 
 @pytest.mark.slow
-def test_clades_of_ten_rows_agree(ten, ours, tmp_path):
+def test_clades_of_ten_rows_match_mrbayes(ten, ours, tmp_path):
     """The standard error of the difference is at most 0.03 for any clade, and about six of them raise the alarm."""
-    assert least_p_value(ours, visited(ten, 600, 400, tmp_path)) > ALARM
+    assert least_p_value(ours, sample_clades(ten, 600, 400, tmp_path)) > ALARM
 
 
 @pytest.mark.slow
 def test_different_rate_is_detected(ten, ours, tmp_path):
-    """So that the test can fail."""
-    assert least_p_value(ours, visited(ten, 200, 200, tmp_path, 1.3 * RATE)) < ALARM
+    """Shows that the test above can fail."""
+    assert least_p_value(ours, sample_clades(ten, 200, 200, tmp_path, 1.3 * RATE)) < ALARM
 
 
 def test_mrbayes_errors_are_reported(tmp_path):

@@ -1,4 +1,4 @@
-"""Missing cells filled from near rows for the search: by the definition, invariance, and what stays missing."""
+"""Missing cells filled from near rows for the search: the definition, invariance, and what stays missing."""
 
 import numpy as np
 import pytest
@@ -28,14 +28,14 @@ def by_definition(X, n_real, n_near):
         for j in range(n):
             total, columns = 2.0, 1
             for d in range(X.shape[1]):
-                a, b, own = X[i, d], X[j, d], X[~np.isnan(X[:, d]), d]
+                a, b, values = X[i, d], X[j, d], X[~np.isnan(X[:, d]), d]
                 if np.isnan(a) or np.isnan(b):
                     continue
                 columns += 1
                 if d < n_real:
                     total += (a - b) ** 2 / (unit * squared_range[d])
                 elif a != b:
-                    shares = np.unique(own, return_counts=True)[1] / len(own)
+                    shares = np.unique(values, return_counts=True)[1] / len(values)
                     total += 2 / (1 - np.sum(shares**2))
             distance[i, j] = total / columns
     for i, d in zip(*np.nonzero(np.isnan(X[:, :n_real])), strict=True):
@@ -48,7 +48,7 @@ def by_definition(X, n_real, n_near):
 
 
 @pytest.mark.parametrize(("n", "n_near"), [(60, 10), (60, 3), (7, 10)])
-def test_cells_are_means_over_the_nearest_rows(n, n_near):
+def test_fill_from_neighbors_uses_nearest_rows(n, n_near):
     X = mixed_table(n)
     X[2] = np.nan
     filled = fill_from_neighbors(X, 3, n_neighbors=n_near)
@@ -58,13 +58,13 @@ def test_cells_are_means_over_the_nearest_rows(n, n_near):
     np.testing.assert_array_equal(filled[:, 3:], X[:, 3:])  # categories stay missing
 
 
-def test_many_rows_are_taken_block_by_block():
+def test_fill_from_neighbors_is_independent_of_blocks():
     X = mixed_table(600)
     order = np.random.default_rng(1).permutation(len(X))  # other blocks
     np.testing.assert_allclose(fill_from_neighbors(X[order], 3), fill_from_neighbors(X, 3)[order], rtol=1e-9)
 
 
-def test_order_and_units_do_not_matter():
+def test_fill_from_neighbors_is_invariant_to_order_and_units():
     X = mixed_table()
     filled = fill_from_neighbors(X, 3)
     rows, columns = np.random.default_rng(0).permutation(len(X)), [2, 0, 1, 4, 3]
@@ -76,19 +76,19 @@ def test_order_and_units_do_not_matter():
     np.testing.assert_allclose(fill_from_neighbors(renamed, 3)[:, :3], filled[:, :3], rtol=1e-9)
 
 
-def test_complete_tables_and_tables_of_categories_stay_as_they_are():
+def test_fill_from_neighbors_keeps_complete_and_categorical_tables():
     X = mixed_table(missing=0.0)
     assert fill_from_neighbors(X, 3) is X
     codes = mixed_table()[:, 3:]
     assert fill_from_neighbors(codes, 0) is codes
 
 
-def test_rows_without_a_column_in_common_get_the_mean_of_all():
+def test_fill_from_neighbors_without_common_columns_uses_column_mean():
     X = np.array([[1.0, np.nan], [3.0, np.nan], [np.nan, 5.0], [np.nan, 9.0]])
     assert fill_from_neighbors(X, 2, n_neighbors=1).tolist() == [[1, 7], [3, 7], [2, 5], [2, 9]]
 
 
-def test_a_default_fit_with_holes_does_not_depend_on_order_or_units():
+def test_fit_with_missing_cells_is_invariant_to_order_and_units():
     X = mixed_table(80)[:, :3]
     model = ct.CoalescentClustering().fit(X)
     rows = np.random.default_rng(0).permutation(len(X))
@@ -104,7 +104,7 @@ def _numbered(labels):
     return [known.setdefault(label, len(known)) for label in labels.tolist()]
 
 
-def test_likelihoods_are_of_what_was_observed():
+def test_log_likelihood_uses_only_observed_cells():
     X = mixed_table(40)[:, :3]
     model = ct.CoalescentClustering().fit(X)
     matrix = (X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0)

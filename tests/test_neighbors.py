@@ -1,4 +1,4 @@
-"""The search by neighbours: as good as the exact one, whatever the table looks like."""
+"""The neighbour search: trees as good as those of the exact search, on tables of many kinds."""
 
 import importlib
 
@@ -46,57 +46,57 @@ def few_exact(monkeypatch):
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_the_tree_is_as_good_as_the_exact_one(name, few_exact):
+def test_neighbor_tree_is_as_good_as_exact_tree(name, few_exact):
     process, X = simulated(name)
     exact = ct.greedy(X, process, search="exact")
-    found = ct.greedy(X, process, search="neighbors")
+    result = ct.greedy(X, process, search="neighbors")
     assert (exact.search, exact.neighbor_recall) == ("exact", None)
-    assert found.search == "neighbors"
+    assert result.search == "neighbors"
     if name in ("brownian", "noise", "stationary"):
-        assert found.neighbor_recall > 0.9
-    assert 0 < found.neighbor_recall <= 1
+        assert result.neighbor_recall > 0.9
+    assert 0 < result.neighbor_recall <= 1
     # the distance that stands for the likelihood of mixed columns with holes is a rough one
     tolerance = {"mixed": 0.05, "missing": 0.02}.get(name, 0.01)
-    assert found.log_joint > exact.log_joint - tolerance * len(X)
+    assert result.log_joint > exact.log_joint - tolerance * len(X)
     if name == "brownian":
-        np.testing.assert_array_equal(found.tree.children, exact.tree.children)
-        np.testing.assert_allclose(found.tree.heights, exact.tree.heights, rtol=1e-9)
+        np.testing.assert_array_equal(result.tree.children, exact.tree.children)
+        np.testing.assert_allclose(result.tree.heights, exact.tree.heights, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["noise", "multinomial", "mixed"])
-def test_threads_and_the_order_of_the_rows_do_not_matter(name, few_exact):
+def test_neighbor_search_is_independent_of_threads_and_row_order(name, few_exact):
     process, X = simulated(name, 400)
     names = [f"r{i}" for i in range(400)]
-    found = ct.greedy(X, process, search="neighbors", leaf_names=names)
-    assert ct.greedy(X, process, search="neighbors", n_jobs=2, leaf_names=names).tree == found.tree
+    result = ct.greedy(X, process, search="neighbors", leaf_names=names)
+    assert ct.greedy(X, process, search="neighbors", n_jobs=2, leaf_names=names).tree == result.tree
     order = np.random.default_rng(0).permutation(400)
     moved = ct.greedy(X[order], process, search="neighbors", leaf_names=[names[i] for i in order])
-    np.testing.assert_array_equal(moved.tree.heights, found.tree.heights)
-    assert moved.log_joint == pytest.approx(found.log_joint, rel=1e-12)
+    np.testing.assert_array_equal(moved.tree.heights, result.tree.heights)
+    assert moved.log_joint == pytest.approx(result.log_joint, rel=1e-12)
     back = np.append(order, np.arange(400, 799))  # numbers of the nodes before the rows were moved
-    same = np.sort(back[moved.tree.children], axis=1) == found.tree.children
+    same = np.sort(back[moved.tree.children], axis=1) == result.tree.children
     distinct = len(np.unique(X, axis=0))  # equal rows may change places
     assert same.all(axis=1).sum() >= 399 - 2 * (400 - distinct)
 
 
 @pytest.mark.parametrize("n", [100, 3000])
 @pytest.mark.parametrize("columns", [1, 8])
-def test_neighbors_are_the_nearest(n, columns):
+def test_find_nearest_finds_nearest_points(n, columns):
     points = np.random.default_rng(n).normal(size=(columns, n)).astype(np.float32)
-    found = find_nearest(points, 10, ThreadExecutor(2), 0)
+    nearest = find_nearest(points, 10, ThreadExecutor(2), 0)
     _, true = cKDTree(points.T).query(points.T, 11)
-    held = np.mean([len(set(a) & set(b)) for a, b in zip(found, true[:, 1:], strict=True)]) / 10
+    held = np.mean([len(set(a) & set(b)) for a, b in zip(nearest, true[:, 1:], strict=True)]) / 10
     assert held == 1.0 if n <= MAX_CELL_SIZE else held > 0.95
-    assert np.mean(found[:, 0] == true[:, 1]) > 0.98
-    assert not np.any(found == np.arange(n)[:, None])
-    gaps = np.linalg.norm(points[:, found] - points[:, :, None], axis=0)
+    assert np.mean(nearest[:, 0] == true[:, 1]) > 0.98
+    assert not np.any(nearest == np.arange(n)[:, None])
+    gaps = np.linalg.norm(points[:, nearest] - points[:, :, None], axis=0)
     assert np.all(np.diff(gaps, axis=1) >= -1e-6)
 
 
-def test_fewer_points_than_places_in_the_list():
-    found = find_nearest(np.array([[0.0, 1.0, 5.0]], dtype=np.float32), 12, ThreadExecutor(1), 0)
-    assert found[:, :2].tolist() == [[1, 2], [0, 2], [1, 0]]
-    assert np.all(found[:, 2:] == -1)
+def test_find_nearest_pads_short_lists():
+    nearest = find_nearest(np.array([[0.0, 1.0, 5.0]], dtype=np.float32), 12, ThreadExecutor(1), 0)
+    assert nearest[:, :2].tolist() == [[1, 2], [0, 2], [1, 0]]
+    assert np.all(nearest[:, 2:] == -1)
 
 
 def equal_rows(rng):
@@ -131,21 +131,21 @@ def empty_rows(rng):
 @pytest.mark.parametrize(
     "shape", [equal_rows, a_line, a_clump_and_far_ones, heavy_tails, one_column, empty_rows], ids=lambda f: f.__name__
 )
-def test_awkward_shapes(shape, noise, monkeypatch):
+def test_neighbor_search_of_degenerate_tables(shape, noise, monkeypatch):
     monkeypatch.setattr(greedy, "MIN_LINEAGES", 250)
     monkeypatch.setattr(greedy, "MIN_LINEAGES_IN_SPACE", 250)
     X = shape(np.random.default_rng(1))
     process = ct.Brownian(1.0, noise)
-    found = ct.greedy(X, process, search="neighbors")
-    assert found.tree.n_leaves == len(X)
-    assert np.all(np.diff(found.tree.merge_heights) >= 0)
-    assert np.isfinite(found.log_joint)
+    result = ct.greedy(X, process, search="neighbors")
+    assert result.tree.n_leaves == len(X)
+    assert np.all(np.diff(result.tree.merge_heights) >= 0)
+    assert np.isfinite(result.log_joint)
     exact = ct.greedy(X[::4], process, search="exact"), ct.greedy(X[::4], process, search="neighbors")
     assert exact[1].log_joint > exact[0].log_joint - 1e-3 * max(abs(exact[0].log_joint), 10 * len(X[::4]))
 
 
-def test_work_does_not_grow_with_the_square():
-    """Of ten distinct rows, many times over: each round halves what lives, and the exact search gets little."""
+def test_neighbor_search_work_grows_subquadratically():
+    """Ten distinct rows, repeated many times: each round halves the lineages, and few are left for the exact search."""
     X = np.arange(10.0)[np.random.default_rng(0).integers(10, size=10_000), None]
     shares = []
     ct.greedy(X, ct.Brownian(1.0, 0.1), search="neighbors", progress=lambda share, live: shares.append(share))
@@ -153,7 +153,7 @@ def test_work_does_not_grow_with_the_square():
     assert np.all(np.diff(shares) >= 0)
 
 
-def test_auto_takes_neighbors_for_many_rows_only(monkeypatch):
+def test_auto_search_uses_neighbors_for_many_rows_only(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     monkeypatch.setattr(base, "MAX_EXACT_ROWS", 100)
@@ -172,26 +172,26 @@ def test_auto_takes_neighbors_for_many_rows_only(monkeypatch):
     assert ct.greedy(holes, ct.OrnsteinUhlenbeck(0.5)).search == "neighbors"
 
 
-def test_neighbors_of_rows_with_holes():
-    """Clusters far apart: whatever is missing, the neighbours of a row are of its own cluster."""
+def test_neighbors_of_rows_with_missing_cells_share_cluster():
+    """The clusters are far apart: with any cells missing, the neighbours of a row are in its cluster."""
     rng = np.random.default_rng(2)
     labels = rng.integers(20, size=3000)
     points = 30 * rng.normal(size=(20, 6))[labels] + rng.normal(size=(3000, 6))
     points[rng.random(points.shape) < 0.2] = np.nan
     points[np.isnan(points).all(axis=1), 0] = 0.0
-    found = find_nearest(np.ascontiguousarray(points.T, dtype=np.float32), 10, ThreadExecutor(2), 0)
+    nearest = find_nearest(np.ascontiguousarray(points.T, dtype=np.float32), 10, ThreadExecutor(2), 0)
     whole = np.isnan(points).sum(axis=1) < 3  # of others one column or two may not tell the cluster
-    told = whole[found] & whole[:, None]
-    assert np.mean((labels[found] == labels[:, None])[told]) > 0.99
-    assert not np.any(found == np.arange(3000)[:, None])
+    messages = whole[nearest] & whole[:, None]
+    assert np.mean((labels[nearest] == labels[:, None])[messages]) > 0.99
+    assert not np.any(nearest == np.arange(3000)[:, None])
 
 
-def test_neighbors_are_for_rate1():
+def test_neighbor_search_requires_rate1():
     with pytest.raises(InputError, match="rate1"):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), rule="max-prob", search="neighbors")
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_few_rows(n):
+def test_neighbor_search_of_few_rows(n):
     X = np.arange(float(n))[:, None]
     assert ct.greedy(X, ct.Brownian(), search="neighbors").tree == ct.greedy(X, ct.Brownian(), search="exact").tree

@@ -1,4 +1,4 @@
-"""New rows through CoalescentClustering: densities in the table's units, places with names, clusters."""
+"""Predictions of CoalescentClustering for new rows: densities, placements and clusters."""
 
 import numpy as np
 import pandas as pd
@@ -56,7 +56,7 @@ def new_rows(frame):
 # -- densities ---------------------------------------------------------------------------------------------------------
 
 
-def test_densities_of_one_real_column_add_up_to_one_in_its_own_units(frame):
+def test_density_of_real_column_integrates_to_one_in_its_units(frame):
     model = ct.CoalescentClustering(noise=0.1).fit(frame[["weight"]])
     x = np.linspace(-0.2, 0.2, 20_001)
     density = np.exp(model.score_samples(pd.DataFrame({"weight": x})))
@@ -64,7 +64,7 @@ def test_densities_of_one_real_column_add_up_to_one_in_its_own_units(frame):
     assert density.max() > 10  # the column's values lie within hundredths
 
 
-def test_densities_of_a_mixed_table_add_up_to_one(model):
+def test_density_of_mixed_table_integrates_to_one(model):
     x = np.linspace(-1000, 1100, 21_001)
     total = 0.0
     for colour in ("red", "blue", "green"):
@@ -78,14 +78,14 @@ def test_units_of_a_column_shift_log_densities(frame, new_rows, standardize):
     settings = {"noise": 0.1, "standardize": standardize}
     base = ct.CoalescentClustering(**settings).fit(frame).score_samples(new_rows)
     scaled = ct.CoalescentClustering(**settings).fit(frame.assign(weight=1000 * frame["weight"]))
-    found = scaled.score_samples(new_rows.assign(weight=1000 * new_rows["weight"]))
-    np.testing.assert_allclose(found, base - np.where(new_rows["weight"].isna(), 0, np.log(1000)), rtol=1e-6)
+    predicted = scaled.score_samples(new_rows.assign(weight=1000 * new_rows["weight"]))
+    np.testing.assert_allclose(predicted, base - np.where(new_rows["weight"].isna(), 0, np.log(1000)), rtol=1e-6)
     shifted = ct.CoalescentClustering(**settings).fit(frame.assign(length=frame["length"] - 20))
-    found = shifted.score_samples(new_rows.assign(length=new_rows["length"] - 20))
-    np.testing.assert_allclose(found, base, rtol=1e-6)
+    predicted = shifted.score_samples(new_rows.assign(length=new_rows["length"] - 20))
+    np.testing.assert_allclose(predicted, base, rtol=1e-6)
 
 
-def asked_of_one_tree(model, process=None):
+def predict_from_one_tree(model, process=None):
     """Have questions answered by the model's own tree alone, with one process."""
     process = model.process_ if process is None else process
     model._model.known_predictor = predictor_module.Predictor.from_trees(
@@ -95,13 +95,13 @@ def asked_of_one_tree(model, process=None):
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
-def test_a_density_by_brute_force(covariance):
+def test_density_matches_brute_force(covariance):
     """The tree with one leaf more, everywhere, in standardised units; then the units of the table."""
     rng = np.random.default_rng(4)
     X = np.array([3.0, 0.02]) * rng.normal(size=(7, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + [100.0, -1.0]
     model = ct.CoalescentClustering(noise=0.1).fit(X)
     variance = [[0.9, 0.5], [0.5, 0.9]] if covariance == "full" else [0.9, 0.8]
-    process = asked_of_one_tree(model, ct.OrnsteinUhlenbeck(0.5, 0.0, variance, 0.1))
+    process = predict_from_one_tree(model, ct.OrnsteinUhlenbeck(0.5, 0.0, variance, 0.1))
     row = X[2] + [2.0, -1.0]
     white, new = ((table - X.mean(axis=0)) / X.std(axis=0) for table in (X, row))
     brute = BruteForce(model.tree_, white, process, new)
@@ -114,28 +114,28 @@ def test_a_density_by_brute_force(covariance):
     assert placed.log_density[0] == model.score_samples(row[None])[0]
 
 
-def test_rows_with_holes_under_a_full_covariance_matrix():
+def test_density_of_partial_rows_with_full_covariance():
     """The density of what a row shows is that of the whole row, with the missing cell integrated out."""
     X = np.random.default_rng(0).normal(size=(6, 2))
     model = ct.CoalescentClustering(covariance="full").fit(X)
     y = np.linspace(-40, 40, 4001)
     whole = np.exp(model.score_samples(np.column_stack([np.full(len(y), 0.3), y])))
-    found = model.score_samples(np.array([[0.3, np.nan]]))[0]
-    assert found == pytest.approx(np.log(np.trapezoid(whole, y)), abs=1e-3)
+    predicted = model.score_samples(np.array([[0.3, np.nan]]))[0]
+    assert predicted == pytest.approx(np.log(np.trapezoid(whole, y)), abs=1e-3)
 
 
-def test_a_row_without_any_cell(model, frame):
+def test_predictions_of_empty_row_equal_prior(model, frame):
     empty = pd.DataFrame({"length": [nan], "weight": [nan], "colour": [None]}, dtype=object)
     assert model.score_samples(empty)[0] == pytest.approx(0.0, abs=1e-9)
     # without data the clusters are about as probable as they are large
     assert model.predict_proba(empty)[0] == pytest.approx([1 / 3] * 3, abs=0.15)
 
 
-def test_score_is_the_mean(model, new_rows):
+def test_score_is_mean_log_density(model, new_rows):
     assert model.score(new_rows) == np.mean(model.score_samples(new_rows))
 
 
-def test_constant_columns_are_ignored(frame, model, new_rows):
+def test_constant_columns_do_not_change_predictions(frame, model, new_rows):
     with pytest.warns(InputWarning, match="ignored"):
         other = ct.CoalescentClustering(n_clusters=3, noise=0.1).fit(frame.assign(same=7.0, one="x", none=nan))
     rows = new_rows.assign(same=np.arange(40.0), one="x", none=3.0)
@@ -143,7 +143,7 @@ def test_constant_columns_are_ignored(frame, model, new_rows):
     np.testing.assert_array_equal(other.predict(rows), model.predict(new_rows))
 
 
-def test_rows_without_information():
+def test_predictions_of_uninformative_table():
     with pytest.warns(InputWarning, match="No column has two different values"):
         model = ct.CoalescentClustering().fit(np.ones((4, 2)))
     assert model.score_samples([[1.0, 5.0]]).tolist() == pytest.approx([0.0])
@@ -151,7 +151,7 @@ def test_rows_without_information():
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_one_and_two_rows(n):
+def test_predictions_from_one_and_two_rows(n):
     table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 1.0]})[:n]
     model = ct.CoalescentClustering(noise=0.1)
     if n == 1:
@@ -165,7 +165,7 @@ def test_one_and_two_rows(n):
     assert set(model.place(new).nearest[0]) == set(model.tree_.leaf_names)
 
 
-def test_rows_like_those_of_the_fit_are_denser_than_others(model, frame):
+def test_training_like_rows_have_higher_density(model, frame):
     away = pd.DataFrame({"length": [25.0], "weight": [0.012], "colour": ["red"]})
     assert model.score_samples(away)[0] < model.score_samples(frame.dropna()).min()
 
@@ -173,17 +173,17 @@ def test_rows_like_those_of_the_fit_are_denser_than_others(model, frame):
 # -- clusters ----------------------------------------------------------------------------------------------------------
 
 
-def test_rows_of_the_fit_belong_to_their_clusters(model, frame):
+def test_predict_assigns_training_rows_to_their_clusters(model, frame):
     assert model.labels_.tolist() == [0] * 8 + [1] * 8 + [2] * 8
     np.testing.assert_array_equal(model.predict(frame), model.labels_)
 
 
-def test_probabilities_of_clusters(model, new_rows):
-    found = model.predict_proba(new_rows)
-    assert found.shape == (40, 3)
-    assert found.min() >= 0
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(model.predict(new_rows), found.argmax(axis=1))
+def test_predict_proba_returns_probabilities(model, new_rows):
+    predicted = model.predict_proba(new_rows)
+    assert predicted.shape == (40, 3)
+    assert predicted.min() >= 0
+    np.testing.assert_allclose(predicted.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict(new_rows), predicted.argmax(axis=1))
     between = pd.DataFrame({"length": [25.0], "weight": [nan], "colour": [None]})
     assert model.predict_proba(between)[0, 2] < model.predict_proba(between)[0, :2].min()
 
@@ -191,7 +191,7 @@ def test_probabilities_of_clusters(model, new_rows):
 # -- places ------------------------------------------------------------------------------------------------------------
 
 
-def test_places_have_names_and_heights(model, frame, new_rows):
+def test_placements_have_names_and_heights(model, frame, new_rows):
     placed = model.place(new_rows, n_nearest=4)
     assert len(placed) == 40
     assert placed.row_names == tuple(map(str, range(40)))
@@ -209,10 +209,10 @@ def test_places_have_names_and_heights(model, frame, new_rows):
         assert {groups[name] for name in names} == {label}
 
 
-def test_equal_row_is_nearest_leaf(frame):
+def test_equal_training_row_is_nearest_leaf(frame):
     complete = frame[["length", "weight"]].dropna()
     model = ct.CoalescentClustering(noise=1e-6).fit(complete)
-    asked_of_one_tree(model)
+    predict_from_one_tree(model)
     placed = model.place(complete, n_nearest=1)
     assert [names[0] for names in placed.nearest] == complete.index.tolist()
 
@@ -224,7 +224,7 @@ def test_interval_width_grows_with_level(model, new_rows):
     assert np.any(wide.height_high > narrow.height_high)
 
 
-def test_placements_as_tables(model, frame):
+def test_placements_convert_to_frames(model, frame):
     placed = model.place(frame[:3], n_nearest=2)
     table = placed.to_pandas()
     assert table.index.tolist() == ["animal 0", "animal 1", "animal 2"]
@@ -253,12 +253,12 @@ def test_placements_as_tables(model, frame):
         ({"level": "0.9"}, "level is '0.9'"),
     ],
 )
-def test_invalid_arguments(model, frame, settings, sentence):
+def test_invalid_place_arguments_are_rejected(model, frame, settings, sentence):
     with pytest.raises(InputError, match=sentence):
         model.place(frame, **settings)
 
 
-def test_too_many_nearest_leaves(model, frame):
+def test_n_nearest_is_limited_to_leaves(model, frame):
     assert model.place(frame[:1], n_nearest=100).nearest_height.shape == (1, 24)
 
 
@@ -285,8 +285,8 @@ def test_predictions_average_over_all_draws(sampled, frame):
         logs.append(alone.log_density(new))
         weights.append(1 / len(sampled._model.predictor.trees))
     expected = np.log(np.array(weights) @ np.exp(logs)) - np.log(rows.std(ddof=0)).sum()
-    found = sampled.score_samples(rows[:3] + 0.1 * rows.std(ddof=0))
-    np.testing.assert_allclose(found, expected, atol=1e-3)
+    predicted = sampled.score_samples(rows[:3] + 0.1 * rows.std(ddof=0))
+    np.testing.assert_allclose(predicted, expected, atol=1e-3)
 
 
 def test_placements_refer_to_summary_tree(sampled, frame):
@@ -311,13 +311,13 @@ def answers(model, rows):
     )
 
 
-def test_results_are_independent_of_threads(model, frame, new_rows):
+def test_predictions_are_independent_of_threads(model, frame, new_rows):
     twin = ct.CoalescentClustering(n_clusters=3, noise=0.1, n_jobs=2).fit(frame)
     for a, b in zip(answers(model, new_rows), answers(twin, new_rows), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_rows_do_not_depend_on_each_other(model, new_rows):
+def test_predictions_are_independent_of_other_rows(model, new_rows):
     whole = answers(model, new_rows)
     for some in (np.arange(40)[::-1], np.array([11]), np.array([2, 2, 30])):
         for a, b in zip(answers(model, new_rows.iloc[some].reset_index(drop=True)), whole, strict=True):
@@ -328,42 +328,42 @@ def test_rows_do_not_depend_on_each_other(model, new_rows):
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "score_samples", "score", "place"])
-def test_not_fitted_error(method, frame):
+def test_unfitted_clustering_is_rejected(method, frame):
     with pytest.raises(NotFittedError):
         getattr(ct.CoalescentClustering(), method)(frame)
 
 
-def test_columns_are_found_by_name(model, new_rows):
+def test_columns_are_matched_by_name(model, new_rows):
     expected = model.score_samples(new_rows)
     np.testing.assert_array_equal(model.score_samples(new_rows[["colour", "weight", "length"]]), expected)
     np.testing.assert_array_equal(model.score_samples(pl.from_pandas(new_rows)), expected)
     with pytest.warns(InputWarning, match="'tail' did not occur"):
-        found = model.score_samples(new_rows.assign(tail=1.0))
-    np.testing.assert_array_equal(found, expected)
+        predicted = model.score_samples(new_rows.assign(tail=1.0))
+    np.testing.assert_array_equal(predicted, expected)
     with pytest.raises(InputError, match="lacks the column 'weight'"):
         model.predict(new_rows[["length", "colour"]])
 
 
-def test_wrong_number_of_columns_in_array():
+def test_wrong_number_of_columns_is_rejected():
     model = ct.CoalescentClustering().fit(np.random.default_rng(0).normal(size=(6, 3)))
     with refused("X 2 features CoalescentClustering expecting 3"):
         model.predict(np.zeros((2, 2)))
 
 
-def test_unknown_categories(model, new_rows, frame):
+def test_unseen_categories_follow_option(model, new_rows, frame):
     purple = new_rows[:1].assign(colour="purple")
     with pytest.warns(InputWarning, match="purple"):
-        found = model.score_samples(purple)
-    assert found[0] == model.score_samples(purple.assign(colour=None))[0]
+        predicted = model.score_samples(purple)
+    assert predicted[0] == model.score_samples(purple.assign(colour=None))[0]
     strict = ct.CoalescentClustering(unseen_categories="error").fit(frame)
     with pytest.raises(InputError, match="purple"):
         strict.predict(purple)
 
 
-def test_the_density_of_a_cell_at_equilibrium():
-    """A row that is nearly independent of all others: the prior has no more to say than the process itself."""
+def test_density_of_independent_row_equals_equilibrium():
+    """A new row is nearly independent of all others, so its density is that of the equilibrium."""
     X = np.random.default_rng(2).normal(size=(40, 1))
     model = ct.CoalescentClustering(noise=0.98).fit(X)
-    asked_of_one_tree(model)
+    predict_from_one_tree(model)
     x = np.array([[0.5], [2.0]])
     np.testing.assert_allclose(model.score_samples(x), norm.logpdf(x[:, 0], X.mean(), X.std()), atol=0.05)

@@ -1,4 +1,4 @@
-"""Newick text: there and back with our reader, DendroPy and Bio.Phylo, and the words for bad text."""
+"""Newick text: round trips with our reader, DendroPy and Bio.Phylo, and messages for invalid text."""
 
 import io
 import re
@@ -78,7 +78,7 @@ def bio_can_read(name):
 @given(trees())
 @example(Tree([[0, 1]], [0, 0, 1], ["it's", '"']))
 @example(Tree([[0, 1], [3, 2]], [0, 0, 0, 0, 0], ["a_b", "a b", "[x]"]))
-def test_round_trip(tree):
+def test_newick_round_trip(tree):
     text = tree.to_newick()
     back = Tree.from_newick(text)
     assert names_in_order(back) == names_in_order(tree)
@@ -92,7 +92,7 @@ def test_round_trip(tree):
 
 
 @given(trees(any_name.filter(dendropy_can_read)))
-def test_dendropy_reads_output(tree):
+def test_dendropy_reads_newick(tree):
     other = read_with_dendropy(tree.to_newick())
     assert [leaf.taxon.label for leaf in other.leaf_node_iter()] == names_in_order(tree)
     lengths = {
@@ -104,7 +104,7 @@ def test_dendropy_reads_output(tree):
 
 
 @given(trees(any_name.filter(bio_can_read)))
-def test_bio_phylo_reads_output(tree):
+def test_bio_phylo_reads_newick(tree):
     other = read_with_bio(tree.to_newick())
     assert [leaf.name for leaf in other.get_terminals()] == names_in_order(tree)
     lengths = {
@@ -136,14 +136,14 @@ def test_dendropy_reads_names_that_bio_phylo_cannot(name):
 
 
 @given(trees(st.sampled_from("abcdefgh")))
-def test_reads_dendropy_output(tree):
+def test_newick_of_dendropy_is_read(tree):
     text = read_with_dendropy(tree.to_newick()).as_string("newick", suppress_rooting=True)
     back = Tree.from_newick(text, tree.leaf_names)
     assert lengths_of_clades(back).keys() == lengths_of_clades(tree).keys()
     np.testing.assert_allclose(np.sort(back.heights), tree.heights, rtol=1e-12)
 
 
-def test_written_text():
+def test_to_newick_writes_expected_text():
     tree = Tree([[1, 0], [2, 3]], [0, 0, 0, 0.1, 0.30000000000000004], ["a", "b_c", "it's"])
     assert tree.to_newick() == "('it''s':0.30000000000000004,('b_c':0.1,a:0.1):0.20000000000000004);"
     assert Tree([], [0.0], ["a b"]).to_newick() == "'a b';"
@@ -151,7 +151,7 @@ def test_written_text():
     assert Tree([[0, 1]], [0, 0, 1e-300]).to_newick() == "(0:1e-300,1:1e-300);"
 
 
-def test_round_trip_of_deep_caterpillar():
+def test_newick_round_trip_of_deep_caterpillar():
     n = 100_000
     children = [(0, 1)] + [(n + k - 1, k + 1) for k in range(1, n - 1)]
     tree = Tree(children, np.concatenate([np.zeros(n), np.cumsum(np.full(n - 1, 0.1))]))
@@ -180,7 +180,7 @@ def test_round_trip_of_deep_caterpillar():
         "\ufeff((a:1,b:1):2,c:3);",
     ],
 )
-def test_ways_to_write_one_tree(text):
+def test_newick_variants_of_one_tree_are_equal(text):
     tree = Tree.from_newick(text)
     assert tree == Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 3], ["a", "b", "c"])
 
@@ -201,20 +201,20 @@ def test_ways_to_write_one_tree(text):
         ("名前", "名前"),
     ],
 )
-def test_labels(label, name):
+def test_newick_labels_are_unquoted(label, name):
     assert Tree.from_newick(f"({label}:1,other:1);").leaf_names == (name, "other")
 
 
-def test_underscores_can_be_kept():
+def test_preserve_underscores_keeps_underscores():
     assert Tree.from_newick("(a_b:1,'c_d':1);", preserve_underscores=True).leaf_names == ("a_b", "c_d")
 
 
-def test_a_single_leaf():
+def test_newick_of_single_leaf():
     assert Tree.from_newick("a;") == Tree([], [0.0], ["a"])
     assert Tree.from_newick("'a':3;") == Tree([], [0.0], ["a"])
 
 
-def test_merges_are_numbered_by_height_and_equal_ones_as_they_close():
+def test_merges_are_numbered_by_height_then_position():
     tree = Tree.from_newick("((a:5,b:5):1,((c:1,d:1):1,e:2):4);")
     assert tree.children.tolist() == [[2, 3], [5, 4], [0, 1], [7, 6]]
     assert tree.heights.tolist() == [0] * 5 + [1, 2, 5, 6]
@@ -222,14 +222,14 @@ def test_merges_are_numbered_by_height_and_equal_ones_as_they_close():
     assert tied.children.tolist() == [[0, 1], [5, 2], [3, 4], [6, 7]]
 
 
-def test_rows_can_be_put_in_order():
+def test_leaf_names_option_orders_rows():
     tree = Tree.from_newick("((a:1,b:1):2,c:3);", ["c", "b", "a"])
     assert tree.children.tolist() == [[2, 1], [3, 0]]
     with pytest.raises(InputError, match="missing 'b'; unknown 'x'"):
         Tree.from_newick("((a:1,b:1):2,c:3);", ["c", "x", "a"])
 
 
-def test_heights_are_the_larger_sums_within_tolerance():
+def test_unequal_path_lengths_within_tolerance_use_larger():
     tree = Tree.from_newick("((a:1,b:1.0000001):2,c:3);")
     assert tree.heights.tolist() == [0, 0, 0, 1.0000001, 1.0000001 + 2]
     with pytest.raises(InputError, match="not ultrametric"):
@@ -299,7 +299,7 @@ def test_heights_are_the_larger_sums_within_tolerance():
         ("(\n(a:1,b:1),c:2);", "character 3 line 2 column 1 branch length"),
     ],
 )
-def test_invalid_texts_have_clear_messages(text, message):
+def test_invalid_newick_is_rejected_with_location(text, message):
     with refused(message):
         Tree.from_newick(text)
 
@@ -310,7 +310,7 @@ def test_invalid_tolerances_are_rejected(tolerance):
         Tree.from_newick("(a:1,b:1);", tolerance=tolerance)
 
 
-def test_error_messages_are_short():
+def test_newick_error_messages_are_short():
     with pytest.raises(InputError) as error:
         Tree.from_newick("x" * 100_000)
     assert len(str(error.value)) < 300
@@ -335,13 +335,13 @@ def same(a, b):
 
 
 @given(trees().filter(lambda tree: tree.n_leaves > 1), st.booleans())
-def test_both_readers_agree_on_what_we_write(tree, preserve_underscores):
+def test_plain_and_full_reader_agree_on_written_newick(tree, preserve_underscores):
     text = tree.to_newick()
     assert same(parse_plain(text, preserve_underscores, 1e-6), read_by_tokens(text, preserve_underscores))
 
 
 @given(trees(st.text("ab'_ (", min_size=1, max_size=3)), st.booleans(), st.data())
-def test_the_plain_reader_reads_nothing_that_the_other_refuses(tree, preserve_underscores, data):
+def test_plain_reader_accepts_only_what_full_reader_accepts(tree, preserve_underscores, data):
     text = tree.to_newick()
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(text)))
@@ -361,7 +361,7 @@ def test_the_plain_reader_reads_nothing_that_the_other_refuses(tree, preserve_un
         "((a:1e0,b:-0):0.0,c:1);",
     ],
 )
-def test_plain_texts_are_read_by_both(text):
+def test_plain_newick_is_read_equally_by_both_readers(text):
     for preserve_underscores in (False, True):
         tolerance = 10.0  # depths may differ
         plain = parse_plain(text, preserve_underscores, tolerance)
@@ -388,10 +388,10 @@ def test_plain_texts_are_read_by_both(text):
         "(a:1,b:1);;",
     ],
 )
-def test_fast_reader_leaves_errors_to_full_reader(text):
+def test_plain_reader_leaves_errors_to_full_reader(text):
     assert parse_plain(text, False, 1e-6) is None
 
 
-def test_a_text_that_is_not_plain_deep_inside_takes_no_longer_than_its_length():
+def test_plain_reader_rejects_deep_text_in_linear_time():
     assert parse_plain("(" * 300_000 + " a:1", False, 1e-6) is None
     assert parse_plain("('" + "a''" * 300_000, False, 1e-6) is None

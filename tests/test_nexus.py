@@ -1,4 +1,4 @@
-"""NEXUS files: there and back with our reader and DendroPy, the ways of other programs, and the words for bad files."""
+"""NEXUS files: round trips with our reader and DendroPy, dialects, and messages for invalid files."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def assert_same_heights(tree, other):
 
 
 @given(samples())
-def test_round_trip(sample):
+def test_nexus_round_trip(sample):
     back = TreeSample.from_nexus(sample.to_nexus())
     assert back.leaf_names == sample.leaf_names
     assert back.weights.tolist() == sample.weights.tolist()
@@ -45,19 +45,19 @@ def test_round_trip(sample):
 
 
 @given(samples(any_name.filter(dendropy_can_read)))
-def test_dendropy_reads_output(sample):
-    found = dendropy.TreeList.get(
+def test_dendropy_reads_nexus(sample):
+    actual = dendropy.TreeList.get(
         data=sample.to_nexus(),
         schema="nexus",
         store_tree_weights=True,
         case_sensitive_taxon_labels=True,
         taxon_namespace=dendropy.TaxonNamespace(is_case_sensitive=True),
     )
-    assert [taxon.label for taxon in found.taxon_namespace] == list(sample.leaf_names)
-    assert [tree.weight for tree in found] == sample.weights.tolist()
-    assert [tree.label for tree in found] == [f"TREE {k}" for k in range(len(sample))]  # as the standard reads TREE_0
-    assert all(tree.is_rooted for tree in found)
-    for tree, other in zip(sample.trees, found, strict=True):
+    assert [taxon.label for taxon in actual.taxon_namespace] == list(sample.leaf_names)
+    assert [tree.weight for tree in actual] == sample.weights.tolist()
+    assert [tree.label for tree in actual] == [f"TREE {k}" for k in range(len(sample))]  # as the standard reads TREE_0
+    assert all(tree.is_rooted for tree in actual)
+    for tree, other in zip(sample.trees, actual, strict=True):
         clades = {
             frozenset(leaf.taxon.label for leaf in node.leaf_iter()): node.edge.length
             for node in other.preorder_node_iter()
@@ -71,17 +71,17 @@ def test_dendropy_reads_output(sample):
 
 
 @given(samples(st.sampled_from(["a", "b c", "d_e", "it's", "10", "x-y"])))
-def test_reads_dendropy_output(sample):
-    found = dendropy.TreeList.get(data=sample.to_nexus(), schema="nexus", store_tree_weights=True)
+def test_nexus_of_dendropy_is_read(sample):
+    actual = dendropy.TreeList.get(data=sample.to_nexus(), schema="nexus", store_tree_weights=True)
     for options in ({}, {"translate_tree_taxa": True}):
-        back = TreeSample.from_nexus(found.as_string("nexus", store_tree_weights=True, **options))
+        back = TreeSample.from_nexus(actual.as_string("nexus", store_tree_weights=True, **options))
         assert back.leaf_names == sample.leaf_names
         np.testing.assert_allclose(back.weights, sample.weights, rtol=1e-12)
         for tree, other in zip(sample.trees, back.trees, strict=True):
             assert_same_heights(tree, other)
 
 
-def test_written_text():
+def test_to_nexus_writes_expected_text():
     sample = TreeSample([ABC.rename(["a", "b_c", "it's"])], [7])
     assert sample.to_nexus() == (
         "#NEXUS\n\nBegin taxa;\n    Dimensions ntax=3;\n    Taxlabels\n        a\n        'b_c'\n        'it''s'\n"
@@ -90,12 +90,12 @@ def test_written_text():
     )
 
 
-def test_equal_trees_are_read_once():
+def test_equal_trees_share_one_object():
     back = TreeSample.from_nexus(TreeSample([ABC, ABC, ABC]).to_nexus())
     assert back.trees[0] is back.trees[2]
 
 
-def test_a_resolved_summary_is_read_as_a_sample_of_one():
+def test_resolved_summary_is_read_as_sample_of_one():
     sample = related_sample(7, 15, 1)
     tree = sample.mcc()
     assert_same_heights(tree, TreeSample.from_nexus(tree.to_nexus()).trees[0])
@@ -130,19 +130,19 @@ TABLE = "translate 1 a, 2 b, 3 c;\n"
         f"#NEXUS begin trees; tree T = {TREE} end; begin notes; text t='x; tree y'; end;",
     ],
 )
-def test_ways_to_write_one_tree(text):
+def test_nexus_variants_of_one_tree_are_equal(text):
     sample = TreeSample.from_nexus(text)
     assert sample.trees == (ABC,)
     assert sample.weights.tolist() == [1.0]
 
 
-def test_weights():
+def test_nexus_tree_weights_are_read():
     lines = [f"tree T = {comment} {TREE}" for comment in ("[&W 1/4]", "[&R] [&w 0.5]", "[&W 2.5e-1 ][&R]", "")]
     sample = TreeSample.from_nexus("#NEXUS begin trees;" + "\n".join(lines) + "end;")
     assert sample.weights.tolist() == [0.125, 0.25, 0.125, 0.5]
 
 
-def test_several_blocks_with_tables_of_their_own():
+def test_nexus_blocks_may_have_different_translate_tables():
     text = (
         f"#NEXUS begin trees; {TABLE} tree T = {KEYED} end; begin trees; translate 1 c, 2 b, 3 a; tree U = {KEYED} end;"
     )
@@ -155,7 +155,7 @@ def test_several_blocks_with_tables_of_their_own():
     assert TreeSample.from_nexus(text).trees == (other, ABC)
 
 
-def test_rows_are_in_the_order_of_the_taxa():
+def test_leaves_follow_taxa_block_order():
     taxa = TAXA.replace("a b c", "c a b")
     body = f"begin trees; translate 1 b, 2 a, 3 c; tree T = ((2:1,1:1):2,3:3); tree U = {TREE} end;"
     assert TreeSample.from_nexus("#NEXUS " + taxa + body).leaf_names == ("c", "a", "b")
@@ -163,13 +163,13 @@ def test_rows_are_in_the_order_of_the_taxa():
     assert TreeSample.from_nexus("#NEXUS " + taxa + body).trees[1] == ABC.reorder("cab")
 
 
-def test_underscores():
+def test_nexus_underscores_become_blanks():
     text = "#NEXUS begin taxa; taxlabels a_b 'c_d'; end; begin trees; tree T = (a_b:1,'c_d':1); end;"
     assert TreeSample.from_nexus(text).leaf_names == ("a b", "c_d")
     assert TreeSample.from_nexus(text, preserve_underscores=True).leaf_names == ("a_b", "c_d")
 
 
-def test_names_that_are_numbers_of_other_rows():
+def test_nexus_names_that_are_numbers_of_other_rows():
     sample = TreeSample([ct.simulate_tree(6, 3)])
     assert_same_heights(sample.trees[0], TreeSample.from_nexus(sample.to_nexus()).trees[0])
 
@@ -232,12 +232,12 @@ def in_block(lines, before=""):
         (in_block("tree T = (a:1,a:1);"), "leaf 'a' twice"),
     ],
 )
-def test_invalid_files_have_clear_messages(text, message):
+def test_invalid_nexus_is_rejected_with_message(text, message):
     with refused(message):
         TreeSample.from_nexus(text)
 
 
-def test_the_tolerance_is_that_of_newick():
+def test_nexus_tolerance_equals_newick_tolerance():
     text = in_block("tree T = ((a:1,b:1.0000001):2,c:3);")
     assert TreeSample.from_nexus(text).n_leaves == 3
     with pytest.raises(InputError, match="not ultrametric"):
@@ -245,7 +245,7 @@ def test_the_tolerance_is_that_of_newick():
 
 
 @given(st.text(st.sampled_from("#NEXUS begintrs;=()[]&W,:'\"1a\n*"), max_size=40), st.booleans())
-def test_random_text_is_rejected_or_read(noise, inside):
+def test_random_nexus_text_is_read_or_rejected(noise, inside):
     try:
         TreeSample.from_nexus(in_block(noise) if inside else "#NEXUS " + noise)
     except InputError as error:
@@ -255,7 +255,7 @@ def test_random_text_is_rejected_or_read(noise, inside):
     assert len(refusal) < 500
 
 
-def test_truncated_files_are_rejected():
+def test_truncated_nexus_is_rejected():
     text = TreeSample([ABC, ABC]).to_nexus()
     for end in range(len(text) - 2):
         with pytest.raises(InputError):

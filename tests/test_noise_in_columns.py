@@ -24,6 +24,7 @@ from coaltree.process.layout import SiteColumns
 from coaltree.process.multinomial import gradients
 from coaltree.tree.edit import without_leaves
 from model_files import model_bytes, model_record
+from tables import code_table
 from test_calibration import middles, rounding, spreads, variance_log_prior
 from test_mcmc import chain_of, check_mean, samples_of
 from test_predictor import grid
@@ -42,12 +43,6 @@ STATIONARY = ct.OrnsteinUhlenbeck(0.7, [0.2, -0.3], [1.5, 0.8], [0.05, 0.5])
 
 def close(value):
     return pytest.approx(value, rel=1e-9, abs=1e-9)
-
-
-def code_table(rng, n, n_states, missing=0.0):
-    X = np.column_stack([rng.integers(0, k, n) for k in n_states]).astype(float)
-    X[rng.random(X.shape) < missing] = nan
-    return X
 
 
 def real_table(rng, n, n_columns, missing=0.0):
@@ -71,7 +66,7 @@ def column_at(predictions, d):
 @pytest.mark.parametrize("noise", [0.3, [0.05, 0.6, 0.0, 0.95]], ids=["one", "columns"])
 @pytest.mark.parametrize("rate", [0.8, [0.05, 0.7, 3.0, 40.0]], ids=["one rate", "rates"])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_categorical_noise_by_the_sum_over_all_states(n, noise, rate, missing):
+def test_categorical_noise_matches_sum_over_states(n, noise, rate, missing):
     for seed in range(3):
         rng = np.random.default_rng([n, seed])
         tree, shares, X = ct.simulate_tree(n, rng), equilibria(rng, STATES), code_table(rng, n, STATES, missing)
@@ -79,33 +74,37 @@ def test_categorical_noise_by_the_sum_over_all_states(n, noise, rate, missing):
         assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))
 
 
-def test_the_sum_over_states_is_the_sum_over_which_cells_are_noise():
-    """A noisy cell says nothing of its lineage: p(x) is the mean over all ways to hide cells, times q of what they show."""
+def test_sum_over_states_equals_sum_over_noisy_cells():
+    """A noisy cell carries no information: p(x) is the mean over all sets of noisy cells, times q of their states."""
     q, noise, codes = np.array([0.2, 0.5, 0.3]), 0.35, np.array([1.0, 1.0, 0.0, nan])
     total = 0.0
     for hidden in product([False, True], repeat=3):
         left = np.where([*hidden, False], nan, codes)
-        by_noise = np.prod([noise * q[int(code)] for code, own in zip(codes, hidden, strict=False) if own])
-        kept = (1 - noise) ** (3 - sum(hidden))
-        total += kept * by_noise * reference.column_probability(FOUR, left, 0.8, q)
+        by_noise = np.prod([noise * q[int(code)] for code, value in zip(codes, hidden, strict=False) if value])
+        retention = (1 - noise) ** (3 - sum(hidden))
+        total += retention * by_noise * reference.column_probability(FOUR, left, 0.8, q)
     assert reference.column_probability(FOUR, codes, 0.8, q, noise) == close(total)
 
 
-def test_noise_is_a_longer_branch_above_the_leaves():
+def test_noise_equals_longer_leaf_branches():
     """By ``-log(1 - noise) / rate`` for states, and by the noise itself for Brownian motion: the tree is that much higher."""
 
-    def raised(by):
+    def raise_tree(by):
         return ct.Tree(FOUR.children, FOUR.heights + by * (np.arange(7) >= 4))
 
     for column, (rate, q, noise) in enumerate(zip(MUTATION.rate, SHARES, MUTATION.noise, strict=True)):
-        own = CODES[:, [column]]
+        values = CODES[:, [column]]
         noisy, exact = ct.Multinomial(rate, [q], noise), ct.Multinomial(rate, [q])
-        assert noisy.log_likelihood(FOUR, own) == close(exact.log_likelihood(raised(-np.log1p(-noise) / rate), own))
-    each = [ct.Brownian(BROWNIAN.variance[d]).log_likelihood(raised(BROWNIAN.noise[d]), REAL[:, [d]]) for d in (0, 1)]
+        assert noisy.log_likelihood(FOUR, values) == close(
+            exact.log_likelihood(raise_tree(-np.log1p(-noise) / rate), values)
+        )
+    each = [
+        ct.Brownian(BROWNIAN.variance[d]).log_likelihood(raise_tree(BROWNIAN.noise[d]), REAL[:, [d]]) for d in (0, 1)
+    ]
     assert BROWNIAN.log_likelihood(FOUR, REAL) == close(sum(each))
 
 
-def test_probabilities_of_all_tables_add_up_to_one():
+def test_probabilities_of_noisy_tables_sum_to_one():
     tables = np.array(list(product(range(2), range(3), repeat=3)), dtype=float).reshape(-1, 3, 2)
     assert sum(np.exp(MUTATION.log_likelihood(THREE, X)) for X in tables) == pytest.approx(1.0, abs=1e-12)
 
@@ -113,7 +112,7 @@ def test_probabilities_of_all_tables_add_up_to_one():
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 15])
 @pytest.mark.parametrize("variance", [0.7, [0.3, 1.0, 4.0]], ids=["one variance", "variances"])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_noise_of_real_columns_by_whole_covariance_matrices(n, variance, missing):
+def test_noise_of_real_columns_matches_dense_covariance(n, variance, missing):
     for seed, noise in enumerate(([0.02, 0.5, 3.0], [0.2, 0.2, 0.2], [1e-4, 0.1, 20.0])):
         rng = np.random.default_rng([n, seed])
         tree, X = ct.simulate_tree(n, rng), real_table(rng, n, 3, missing)
@@ -125,7 +124,7 @@ def test_noise_of_real_columns_by_whole_covariance_matrices(n, variance, missing
             assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))
 
 
-def test_a_column_without_noise_beside_others():
+def test_column_without_noise_next_to_noisy_ones():
     rng = np.random.default_rng(0)
     tree, X = ct.simulate_tree(6, rng), real_table(rng, 6, 3, 0.2)
     for process in (ct.Brownian(1.0, [0.0, 0.5, 0.0]), ct.OrnsteinUhlenbeck(0.6, 0.0, 1.0, [0.0, 0.5, 0.0])):
@@ -146,7 +145,7 @@ def mixed_problem(rng, n):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_noise_in_columns_of_all_kinds(n):
+def test_noise_in_mixed_columns_matches_brute_force(n):
     for seed in range(3):
         rng = np.random.default_rng([n, seed])
         process, X = mixed_problem(rng, n)
@@ -156,8 +155,8 @@ def test_noise_in_columns_of_all_kinds(n):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_the_same_noise_in_all_columns_is_one_noise(missing):
-    """By another layout of the messages, so to the last digits only."""
+def test_equal_column_noises_equal_one_noise(missing):
+    """The messages have another layout, so the results are equal up to rounding."""
     rng = np.random.default_rng(1)
     X, codes = real_table(rng, 40, 3, missing), code_table(rng, 40, STATES, missing)
     for one, each, table in (
@@ -182,23 +181,23 @@ def test_the_same_noise_in_all_columns_is_one_noise(missing):
     ids=["states", "states by column", "brownian", "stationary"],
 )
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_no_noise_is_noise_of_zero_to_the_last_bit(noisy, exact, X):
+def test_zero_noise_equals_no_noise_bitwise(noisy, exact, X):
     X = np.vstack([X, X[[1, 0, 3]] + (0 if isinstance(exact, ct.Multinomial) else 0.3)])
     tree = ct.simulate_tree(len(X), 3)
     assert noisy.log_likelihood(tree, X) == exact.log_likelihood(tree, X)
     a, b = ct.greedy(X, noisy), ct.greedy(X, exact)
     assert a.tree == b.tree
     assert a.log_joint == b.log_joint
-    a, b = (ct.smc(X, own, "race", n_particles=40, random_state=1) for own in (noisy, exact))
+    a, b = (ct.smc(X, value, "race", n_particles=40, random_state=1) for value in (noisy, exact))
     assert a.log_evidence == b.log_evidence
     assert list(a.trees) == list(b.trees)
-    a, b = (ct.mcmc(X, own, 30, 2, random_state=1) for own in (noisy, exact))
+    a, b = (ct.mcmc(X, value, 30, 2, random_state=1) for value in (noisy, exact))
     assert list(a.trees) == list(b.trees)
     np.testing.assert_array_equal(a.log_joints, b.log_joints)
     np.testing.assert_array_equal(noisy.simulate(tree, 5, n_columns=2), exact.simulate(tree, 5, n_columns=2))
 
 
-def test_rows_that_share_only_noisy_columns_are_no_duplicates():
+def test_identical_rows_are_counted_in_noiseless_columns_only():
     """Their density at height 0 is finite; only cells of columns without noise have to differ."""
     process = ct.Brownian(1.0, [0.0, 0.5])
     ct.greedy([[nan, 1.0], [nan, 1.0], [4.0, nan]], process)  # warnings are errors here
@@ -241,20 +240,20 @@ def test_enumeration_is_normalised(name):
     for children in exact_posterior.histories(n):
         heights = np.cumsum(rng.exponential(size=(1, n - 1)), axis=1)
         tree = ct.Tree(children, np.concatenate([np.zeros(n), heights[0]]))
-        found = exact_posterior.log_likelihoods(children, heights, X, process)[0]
-        assert found == close(reference.log_likelihood(tree, X, process))
+        actual = exact_posterior.log_likelihoods(children, heights, X, process)[0]
+        assert actual == close(reference.log_likelihood(tree, X, process))
 
 
 def check_evidence(X, process, truth):
     for proposal in ("post-post", "race"):
-        for what, (mean, error, wanted) in exact_posterior.sampled(X, process, proposal, truth, n_runs=20).items():
-            assert abs(mean - wanted) < 7 * error + 1e-3 * truth.evidence, (proposal, what)
+        for what, (mean, error, value) in exact_posterior.sampled(X, process, proposal, truth, n_runs=20).items():
+            assert abs(mean - value) < 7 * error + 1e-3 * truth.evidence, (proposal, what)
             if what == "evidence":
-                assert error < 0.05 * wanted, "the test would see nothing"
+                assert error < 0.05 * value, "the test would see nothing"
 
 
 @every_case
-def test_evidence_and_posterior_of_particles(name, exact):
+def test_smc_evidence_and_posterior_with_noise_are_exact(name, exact):
     """Means over 20 runs are within 7 standard errors, a level of 1.2e-6 with 19 degrees of freedom.
 
     Some 160 are looked at: a right program fails one for one choice of seeds in 5,000.
@@ -263,21 +262,21 @@ def test_evidence_and_posterior_of_particles(name, exact):
 
 
 @pytest.mark.parametrize("name", ["states", "brownian, holes", "stationary", "mixed"])
-def test_clades_of_chains(name, exact):
+def test_mcmc_clades_with_noise_match_enumeration(name, exact):
     """6 standard errors from 40 batches, a level of 5e-7; 30 are looked at: one choice of seeds in 60,000."""
     X, process = SAMPLED[name]
     truth = exact(name)
-    found = samples_of(chain_of(X, process), 1500, moves=15)
-    heights = [sample.heights[-1] for sample in found]
-    check_mean(heights, sum(own.moment for own in truth.histories) / truth.evidence, "root")
-    seen = [exact_posterior.clades(sample.children.tolist()) for sample in found]
-    wanted = {}
+    result = samples_of(chain_of(X, process), 1500, moves=15)
+    heights = [sample.heights[-1] for sample in result]
+    check_mean(heights, sum(history.moment for history in truth.histories) / truth.evidence, "root")
+    matches = [exact_posterior.clades(sample.children.tolist()) for sample in result]
+    target = {}
     for children, mass, _ in truth.histories:
         for clade in exact_posterior.clades(children):
-            wanted[clade] = wanted.get(clade, 0.0) + mass / truth.evidence
-    for clade, expected in wanted.items():
+            target[clade] = target.get(clade, 0.0) + mass / truth.evidence
+    for clade, expected in target.items():
         if len(clade) < len(X):
-            check_mean([clade in own for own in seen], expected, clade)
+            check_mean([clade in value for value in matches], expected, clade)
 
 
 # -- beliefs -------------------------------------------------------------------------------------------------------
@@ -291,21 +290,21 @@ def states_of_all_nodes(tree, chances, rate, q):
         for child in pair:
             step = reference.transition(q, rate, tree.heights[tree.n_leaves + k] - tree.heights[child])
             probability *= step[ways[tree.n_leaves + k], ways[child]]
-    for leaf, own in enumerate(chances):
-        probability *= own[ways[leaf]]
+    for leaf, chance in enumerate(chances):
+        probability *= chance[ways[leaf]]
     return ways, probability / probability.sum()
 
 
 def marginals(ways, probability, n_states):
-    return np.array([[probability[own == k].sum() for k in range(n_states)] for own in ways])
+    return np.array([[probability[way == k].sum() for k in range(n_states)] for way in ways])
 
 
-def test_states_and_cells_with_noise():
+def test_beliefs_of_states_and_cells_with_noise():
     """Both for a missing cell and for observed ones, whose states are not known for sure."""
     beliefs = ct.Beliefs(FOUR, CODES, MUTATION)
     nodes, leaves = beliefs.nodes(), beliefs.leaves()
     for d, (rate, q, noise) in enumerate(zip(MUTATION.rate, MUTATION.equilibrium, MUTATION.noise, strict=True)):
-        chances = reference.shown_chances(CODES[:, d], q, noise)
+        chances = reference.cell_probabilities(CODES[:, d], q, noise)
         states = marginals(*states_of_all_nodes(FOUR, chances, rate, q), len(q))
         np.testing.assert_allclose(column_at(nodes, d), states, atol=1e-12)
         np.testing.assert_allclose(column_at(leaves, d), (1 - noise) * states[:4] + noise * q, atol=1e-12)
@@ -320,22 +319,22 @@ def node_meetings(tree):
     """Return the height of the last node above, or at, both of two nodes."""
     below = reference.leaves_below(tree)
     return np.array(
-        [[min(h for h, own in zip(tree.heights, below, strict=True) if own >= a | b) for b in below] for a in below]
+        [[min(h for h, value in zip(tree.heights, below, strict=True) if value >= a | b) for b in below] for a in below]
     )
 
 
 def conditional(x, covariance, noise, mean=None):
     """Mean and covariance of the states of all nodes given the leaves' cells; without a mean the root is flat."""
-    seen = np.flatnonzero(~np.isnan(x))
-    inverse = np.linalg.inv(covariance[np.ix_(seen, seen)] + noise * np.eye(len(seen)))
-    gain = covariance[:, seen] @ inverse
-    left = covariance - gain @ covariance[seen]
+    observed = np.flatnonzero(~np.isnan(x))
+    inverse = np.linalg.inv(covariance[np.ix_(observed, observed)] + noise * np.eye(len(observed)))
+    gain = covariance[:, observed] @ inverse
+    left = covariance - gain @ covariance[observed]
     if mean is not None:
-        return mean + gain @ (x[seen] - mean), left
+        return mean + gain @ (x[observed] - mean), left
     information = inverse.sum()
-    mean = (inverse @ x[seen]).sum() / information
+    mean = (inverse @ x[observed]).sum() / information
     lack = 1 - gain.sum(axis=1)
-    return mean + gain @ (x[seen] - mean), left + np.outer(lack, lack) / information
+    return mean + gain @ (x[observed] - mean), left + np.outer(lack, lack) / information
 
 
 def real_states(tree, X, process):
@@ -352,7 +351,7 @@ def real_states(tree, X, process):
 
 @pytest.mark.parametrize("process", [BROWNIAN, STATIONARY], ids=["brownian", "stationary"])
 @pytest.mark.parametrize("holes", [False, True])
-def test_real_states_and_cells_with_noise(process, holes):
+def test_beliefs_of_real_states_and_cells_with_noise(process, holes):
     X = REAL if holes else np.where(np.isnan(REAL), 0.4, REAL)
     beliefs = ct.Beliefs(FOUR, X, process)
     nodes, leaves = beliefs.nodes(), beliefs.leaves()
@@ -383,39 +382,39 @@ class Attached:
         self.shares = np.exp(logs - self.log_density)
 
 
-def test_probabilities_of_all_new_rows():
+def test_probabilities_of_new_rows_match_quadrature_and_sum_to_one():
     """They add up to one, and each is that of quadrature over all places."""
     rows = np.array(list(product(range(2), range(3))), dtype=float)
     for tree, X in ((ct.Tree.from_newick("(a:0.4,b:0.4);"), CODES[:2]), (THREE, CODES[:3])):
-        found = predictor_of(tree, X, MUTATION).log_density(rows)
-        assert np.exp(found).sum() == pytest.approx(1.0, abs=1e-12)
+        predicted = predictor_of(tree, X, MUTATION).log_density(rows)
+        assert np.exp(predicted).sum() == pytest.approx(1.0, abs=1e-12)
         brute = [Attached(tree, X, MUTATION, row).log_density for row in rows]
-        np.testing.assert_allclose(found, brute, atol=1.5e-3)
+        np.testing.assert_allclose(predicted, brute, atol=1.5e-3)
 
 
-def test_missing_states_of_a_new_row():
+def test_missing_states_of_new_row_match_brute_force():
     """Given one cell, the other has the probability of both over that of the one; observed cells count for what they are."""
     rows = np.array([[1.0, nan], [nan, 2.0]])
-    found = predictor_of(THREE, CODES[:3], MUTATION).cells(rows)
+    predicted = predictor_of(THREE, CODES[:3], MUTATION).cells(rows)
     for row, d in ((0, 1), (1, 0)):
         ways = np.repeat(rows[[row]], len(SHARES[d]), axis=0)
         ways[:, d] = range(len(SHARES[d]))
         logs = np.array([Attached(THREE, CODES[:3], MUTATION, way).log_density for way in ways])
-        np.testing.assert_allclose(column_at(found, d)[row], np.exp(logs - logsumexp(logs)), atol=2e-3)
+        np.testing.assert_allclose(column_at(predicted, d)[row], np.exp(logs - logsumexp(logs)), atol=2e-3)
 
 
 @pytest.mark.parametrize("process", [BROWNIAN, STATIONARY], ids=["brownian", "stationary"])
-def test_density_and_missing_cells_of_a_new_real_row(process):
+def test_density_and_missing_cells_of_new_real_row(process):
     rows = np.array([[0.4, 1.0], [2.5, nan], [nan, -1.0]])
     predictor = predictor_of(THREE, REAL[:3], process)
-    found, cells = predictor.log_density(rows), predictor.cells(rows)
+    predicted, cells = predictor.log_density(rows), predictor.cells(rows)
     for k, row in enumerate(rows):
         brute = Attached(THREE, REAL[:3], process, row)
-        assert found[k] == pytest.approx(brute.log_density, abs=1.5e-3)
+        assert predicted[k] == pytest.approx(brute.log_density, abs=1.5e-3)
         for d in np.flatnonzero(np.isnan(row)):
             at = [list(real_states(tree, brute.X, process))[d] for tree in brute.trees]
-            mean = brute.shares @ [own[0][3] for own in at]
-            square = brute.shares @ [own[0][3] ** 2 + own[1][3, 3] + own[2] for own in at]
+            mean = brute.shares @ [value[0][3] for value in at]
+            square = brute.shares @ [value[0][3] ** 2 + value[1][3, 3] + value[2] for value in at]
             assert cells.mean[k, d] == pytest.approx(mean, abs=2e-3)
             assert cells.sd[k, d] == pytest.approx(np.sqrt(square - mean**2), rel=5e-3)
     # one column alone adds up to one
@@ -424,45 +423,45 @@ def test_density_and_missing_cells_of_a_new_real_row(process):
     assert np.trapezoid(np.exp(predictor.log_density(alone)), x) == pytest.approx(1.0, abs=1e-3)
 
 
-def test_imputed_states():
-    """A row with a hole is taken off the tree and placed anew by what was observed of it."""
+def test_imputed_states_match_brute_force():
+    """A row with a missing cell is removed from the tree and placed anew by its observed cells."""
     tree, rest = without_leaves(FOUR, [2]), np.delete(CODES, 2, axis=0)
-    found = predictor_of(FOUR, CODES, MUTATION).training_cells(np.array([2]))
+    predicted = predictor_of(FOUR, CODES, MUTATION).training_cells(np.array([2]))
     ways = np.column_stack([np.ones(3), np.arange(3)])
     logs = np.array([Attached(tree, rest, MUTATION, way).log_density for way in ways])
-    np.testing.assert_allclose(column_at(found, 1)[0], np.exp(logs - logsumexp(logs)), atol=2e-3)
+    np.testing.assert_allclose(column_at(predicted, 1)[0], np.exp(logs - logsumexp(logs)), atol=2e-3)
 
 
 # -- simulation ----------------------------------------------------------------------------------------------------
 
 
-def test_simulated_states_and_how_often_a_cherry_agrees():
+def test_simulated_states_have_expected_shares_and_agreement():
     """20 z-scores below 5, each exceeded with probability 6e-7: one choice of seeds in 80,000 fails."""
     q, count = np.array([0.6, 0.3, 0.1]), 6_000
     noises = np.array([0.1, 0.6])
     process = ct.Multinomial(0.8, [q] * (2 * count), np.repeat(noises, count))
     codes = process.simulate(THREE, 1)
-    for own, noise in zip(np.split(codes, 2, axis=1), noises, strict=True):
+    for value, noise in zip(np.split(codes, 2, axis=1), noises, strict=True):
         for leaf in range(3):
-            shares = np.bincount(own[leaf].astype(int), minlength=3) / count
+            shares = np.bincount(value[leaf].astype(int), minlength=3) / count
             assert np.abs((shares - q) / np.sqrt(q * (1 - q) / count)).max() < 5
-        kept = (1 - noise) ** 2 * np.exp(-0.8 * 2 * 0.3)
-        expected = kept + (1 - kept) * np.sum(q**2)
-        assert abs(np.mean(own[0] == own[1]) - expected) / np.sqrt(expected * (1 - expected) / count) < 5
+        retention = (1 - noise) ** 2 * np.exp(-0.8 * 2 * 0.3)
+        expected = retention + (1 - retention) * np.sum(q**2)
+        assert abs(np.mean(value[0] == value[1]) - expected) / np.sqrt(expected * (1 - expected) / count) < 5
 
 
-def test_simulated_tables_occur_as_often_as_their_likelihood_says():
+def test_simulated_tables_follow_likelihood():
     """Chi-squared at 1e-6."""
     q, count = np.array([0.7, 0.3]), 8_000
     codes = ct.Multinomial(1.1, [q] * count, 0.25).simulate(THREE, 3).astype(int)
-    seen = np.bincount(codes[0] * 4 + codes[1] * 2 + codes[2], minlength=8)
+    counts = np.bincount(codes[0] * 4 + codes[1] * 2 + codes[2], minlength=8)
     tables = np.indices((2, 2, 2)).reshape(3, -1).T.astype(float)
-    expected = [count * reference.column_probability(THREE, own, 1.1, q, 0.25) for own in tables]
-    assert stats.chisquare(seen, expected).pvalue > 1e-6
+    expected = [count * reference.column_probability(THREE, table, 1.1, q, 0.25) for table in tables]
+    assert stats.chisquare(counts, expected).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("process", [BROWNIAN, STATIONARY], ids=["brownian", "stationary"])
-def test_simulated_real_columns_have_their_own_noise(process):
+def test_simulated_real_columns_have_column_noise(process):
     """Variances of 3 leaves and of a difference, in 2 columns: 16 z-scores below 5, one choice of seeds in 100,000."""
     rng, count = np.random.default_rng(4), 8_000
     draws = np.array([process.simulate(THREE, rng) for _ in range(count)]) - getattr(process, "mean", 0.0)
@@ -474,47 +473,48 @@ def test_simulated_real_columns_have_their_own_noise(process):
         rows = process.variance[d] * (rows + process.noise[d] * np.eye(3))
         for weights in ([1, 0, 0], [0, 1, 0], [0, 0, 1], [1, -1, 0]):
             expected = weights @ rows @ weights
-            found = np.mean((draws[:, :, d] @ weights) ** 2)
-            assert abs(found / expected - 1) < 5 * np.sqrt(2 / count), (d, weights)
+            actual = np.mean((draws[:, :, d] @ weights) ** 2)
+            assert abs(actual / expected - 1) < 5 * np.sqrt(2 / count), (d, weights)
 
 
-def test_draws_of_states_given_noisy_cells():
-    """What three leaves would show anew, all at once: chi-squared at 1e-6 for each of two columns."""
+def test_state_draws_given_noisy_cells_match_enumeration():
+    """Joint draws of three leaves: chi-squared at 1e-6 for each of two columns."""
     X = CODES[:3]
-    drawn = ct.Beliefs(THREE, X, MUTATION).draw(20_000, np.random.default_rng(5)).astype(int)
+    draws = ct.Beliefs(THREE, X, MUTATION).draw(20_000, np.random.default_rng(5)).astype(int)
     for d, (rate, q, noise) in enumerate(zip(MUTATION.rate, MUTATION.equilibrium, MUTATION.noise, strict=True)):
-        ways, probability = states_of_all_nodes(THREE, reference.shown_chances(X[:, d], q, noise), rate, q)
+        ways, probability = states_of_all_nodes(THREE, reference.cell_probabilities(X[:, d], q, noise), rate, q)
         shows = (1 - noise) * np.eye(len(q)) + noise * q  # a row for each state
         tables = list(product(range(len(q)), repeat=3))
         expected = [
-            probability @ np.prod([shows[ways[leaf], code] for leaf, code in enumerate(own)], axis=0) for own in tables
+            probability @ np.prod([shows[ways[leaf], code] for leaf, code in enumerate(table)], axis=0)
+            for table in tables
         ]
         assert sum(expected) == pytest.approx(1.0)
-        seen = [np.all(drawn[:, :, d] == own, axis=1).sum() for own in tables]
-        assert stats.chisquare(seen, np.array(expected) * len(drawn)).pvalue > 1e-6
+        counts = [np.all(draws[:, :, d] == table, axis=1).sum() for table in tables]
+        assert stats.chisquare(counts, np.array(expected) * len(draws)).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("process", [BROWNIAN, STATIONARY], ids=["brownian", "stationary"])
-def test_draws_of_real_cells_given_noisy_ones(process):
+def test_real_draws_given_noisy_cells_match_covariance(process):
     """8 means and 20 covariances, each z-score below 5: one choice of seeds in 30,000."""
-    drawn = ct.Beliefs(FOUR, REAL, process).draw(20_000, np.random.default_rng(6))
+    draws = ct.Beliefs(FOUR, REAL, process).draw(20_000, np.random.default_rng(6))
     for d, (mean, covariance, noise) in enumerate(real_states(FOUR, REAL, process)):
         expected = covariance[:4, :4] + noise * np.eye(4)
-        centred = drawn[:, :, d] - mean[:4]
-        own = np.diag(expected)
-        assert np.abs(centred.mean(axis=0) / np.sqrt(own / len(drawn))).max() < 5
-        errors = np.sqrt((np.outer(own, own) + expected**2) / len(drawn))
-        assert np.abs((centred.T @ centred / len(drawn) - expected) / errors).max() < 5
+        centred = draws[:, :, d] - mean[:4]
+        values = np.diag(expected)
+        assert np.abs(centred.mean(axis=0) / np.sqrt(values / len(draws))).max() < 5
+        errors = np.sqrt((np.outer(values, values) + expected**2) / len(draws))
+        assert np.abs((centred.T @ centred / len(draws) - expected) / errors).max() < 5
 
 
 def test_new_rows_are_drawn_with_noise():
     """Shares of 20,000 draws against the predicted probabilities: chi-squared at 1e-6 for each of two columns."""
     predictor = predictor_of(THREE, CODES[:3], MUTATION)
     row = np.array([[nan, nan]])
-    drawn = predictor.draw(row, 20_000, np.random.default_rng(7))[:, 0].astype(int)
+    draws = predictor.draw(row, 20_000, np.random.default_rng(7))[:, 0].astype(int)
     for d in range(2):
         expected = column_at(predictor.cells(row), d)[0]
-        assert stats.chisquare(np.bincount(drawn[:, d], minlength=len(expected)), expected * 20_000).pvalue > 1e-6
+        assert stats.chisquare(np.bincount(draws[:, d], minlength=len(expected)), expected * 20_000).pvalue > 1e-6
 
 
 # -- what may be given ---------------------------------------------------------------------------------------------
@@ -544,7 +544,7 @@ NUMBER = "0 .*1e-100 .*1e\\+100.*column"
         (0.1j, "0.1j"),
     ],
 )
-def test_invalid_noise_of_states(noise, named):
+def test_invalid_categorical_noise_is_rejected(noise, named):
     with pytest.raises(InputError, match=f"^noise is {named};.* {PROBABILITY}"):
         ct.Multinomial(1.0, SHARES, noise)
 
@@ -564,7 +564,7 @@ def test_invalid_noise_of_states(noise, named):
         ([0.1, "b"], r"\[0\.1, 'b'\]"),
     ],
 )
-def test_invalid_noise_of_real_columns(noise, named):
+def test_invalid_real_noise_is_rejected(noise, named):
     for make in (lambda: ct.Brownian(1.0, noise), lambda: ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, noise)):
         with pytest.raises(InputError, match=f"^noise is {named};.* {NUMBER}"):
             make()
@@ -590,7 +590,7 @@ def test_invalid_noise_of_real_columns(noise, named):
         (lambda: ct.Multinomial(1.0, SHARES, [0.1] * 3), r"2 column\(s\).*Multinomial's noise describes 3"),
     ],
 )
-def test_noise_of_another_number_of_columns_than_the_process(make, sentence):
+def test_noise_of_wrong_length_for_process_is_rejected(make, sentence):
     with pytest.raises(InputError, match=sentence):
         make()
 
@@ -603,19 +603,19 @@ def test_noise_of_another_number_of_columns_than_the_process(make, sentence):
         (ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, [0.1] * 3), REAL, "OrnsteinUhlenbeck's"),
     ],
 )
-def test_noise_of_another_number_of_columns_than_the_table(process, X, name):
+def test_noise_of_wrong_length_for_table_is_rejected(process, X, name):
     for work in (lambda: process.log_likelihood(FOUR, X), lambda: ct.greedy(X, process)):
         with pytest.raises(InputError, match=rf"2 column\(s\).*{name}.*describes 3"):
             work()
 
 
-def test_noise_cannot_be_written_to():
+def test_noise_is_read_only():
     for process in (MUTATION, BROWNIAN, STATIONARY):
         with pytest.raises(ValueError, match="read-only"):
             process.noise[0] = 0.5
-    given = np.array([0.1, 0.2])
-    process = ct.Multinomial(1.0, SHARES, given)
-    given[0] = 0.9
+    parameters = np.array([0.1, 0.2])
+    process = ct.Multinomial(1.0, SHARES, parameters)
+    parameters[0] = 0.9
     assert process.noise.tolist() == [0.1, 0.2]
 
 
@@ -628,8 +628,8 @@ class Ambiguous(ct.Multinomial):
     sets = {3: (0, 2), 4: (1, 2), 5: (0, 1, 2)}  # noqa: RUF012  tables for reading
 
     def chances(self, code, n_states):
-        own = self.sets.get(int(code), (int(code),))
-        return np.array([float(k in own) for k in range(n_states)])
+        values = self.sets.get(int(code), (int(code),))
+        return np.array([float(k in values) for k in range(n_states)])
 
     def resolve(self, X):
         return self
@@ -638,31 +638,31 @@ class Ambiguous(ct.Multinomial):
         rows = []
         for row in X:
             parts = [self.chances(code, len(q)) for code, q in zip(row, self.equilibrium, strict=True)]
-            rows.append(np.concatenate([own / (q @ own) for own, q in zip(parts, self.equilibrium, strict=True)]))
+            rows.append(np.concatenate([part / (q @ part) for part, q in zip(parts, self.equilibrium, strict=True)]))
         rate = np.array(np.broadcast_to(self.rate, X.shape[1]))
         return [SiteColumns(np.array(rows), self.equilibrium, rate, True)]
 
     def leaf_log_likelihoods(self, X):
         columns = zip(X.T, self.equilibrium, strict=True)
-        return sum(np.array([np.log(q @ self.chances(code, len(q))) for code in own]) for own, q in columns)
+        return sum(np.array([np.log(q @ self.chances(code, len(q))) for code in value]) for value, q in columns)
 
 
 AMBIGUOUS = Ambiguous([0.6, 1.4], [[0.2, 0.5, 0.3], [0.5, 0.1, 0.4]])
 SETS = np.array([[3.0, 0.0], [1.0, 4.0], [5.0, 2.0], [2.0, 3.0]])
 
 
-def assigned(X):
+def complete_tables(X):
     """Yield all tables of single states that are in the sets of a table."""
     for states in product(*(Ambiguous.sets.get(int(code), (int(code),)) for code in X.ravel())):
         yield np.array(states, dtype=float).reshape(X.shape)
 
 
 @pytest.mark.parametrize("tree", [THREE, FOUR], ids=["three", "four"])
-def test_sets_of_states_at_leaves(tree):
+def test_ambiguous_leaf_messages_match_sum_over_states(tree):
     """The probability of sets is the sum over all tables of their states."""
     X = SETS[: tree.n_leaves]
     plain = ct.Multinomial(AMBIGUOUS.rate, AMBIGUOUS.equilibrium)
-    expected = logsumexp([reference.log_likelihood(tree, own, plain) for own in assigned(X)])
+    expected = logsumexp([reference.log_likelihood(tree, value, plain) for value in complete_tables(X)])
     assert AMBIGUOUS.log_likelihood(tree, X) == close(expected)
     by_hand = 0.0
     for d, q in enumerate(AMBIGUOUS.equilibrium):
@@ -674,32 +674,36 @@ def test_sets_of_states_at_leaves(tree):
 
 
 @pytest.mark.parametrize("rule", ["rate1", "max-prob", "min-duration"])
-def test_greedy_trees_of_sets_of_states(rule):
+def test_greedy_with_ambiguous_leaves(rule):
     rng = np.random.default_rng(8)
     X = rng.integers(0, 6, (30, 2)).astype(float)
-    found = ct.greedy(X, AMBIGUOUS, rule=rule)
-    assert found.log_likelihood == AMBIGUOUS.log_likelihood(found.tree, X)
-    assert np.all(np.isfinite(found.log_ratios))
+    result = ct.greedy(X, AMBIGUOUS, rule=rule)
+    assert result.log_likelihood == AMBIGUOUS.log_likelihood(result.tree, X)
+    assert np.all(np.isfinite(result.log_ratios))
     assert ct.greedy(X, AMBIGUOUS, search="exact").log_joint == ct.greedy(X, AMBIGUOUS).log_joint
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_samples_of_trees_of_sets_of_states():
+def test_smc_and_mcmc_with_ambiguous_leaves():
     """Evidence and posterior are sums over all tables of the sets' states; levels as above, for 16 numbers and for 3."""
     X = SETS[:3]
     plain = ct.Multinomial(AMBIGUOUS.rate, AMBIGUOUS.equilibrium)
-    parts = [exact_posterior.integrals(own, plain).histories for own in assigned(X)]
+    parts = [exact_posterior.integrals(value, plain).histories for value in complete_tables(X)]
     truth = exact_posterior.Truth(
         [
-            exact_posterior.History(same[0].children, sum(own.mass for own in same), sum(own.moment for own in same))
+            exact_posterior.History(
+                same[0].children, sum(value.mass for value in same), sum(value.moment for value in same)
+            )
             for same in zip(*parts, strict=True)
         ]
     )
     check_evidence(X, AMBIGUOUS, truth)
-    found = samples_of(chain_of(X, AMBIGUOUS), 2000)
+    sample = samples_of(chain_of(X, AMBIGUOUS), 2000)
     for children, mass, _ in truth.histories:
-        seen = [exact_posterior.clades(own.children.tolist()) == exact_posterior.clades(children) for own in found]
-        check_mean(seen, mass / truth.evidence, children)
+        matches = [
+            exact_posterior.clades(sample.children.tolist()) == exact_posterior.clades(children) for sample in sample
+        ]
+        check_mean(matches, mass / truth.evidence, children)
     assert np.all(np.isfinite(ct.mcmc(SETS, AMBIGUOUS, 20, 2, random_state=0).log_joints))
 
 
@@ -766,19 +770,19 @@ def test_fitting_never_lowers_the_posterior(kind):
         weights = rng.uniform(0.5, 2.0, len(trees))
         fitted = ct.calibrate(process, trees, X, weights)
         assert fitted.noise.shape == process.noise.shape
-        before, after = (objective(own, trees, X, weights) for own in (process, fitted))
+        before, after = (objective(value, trees, X, weights) for value in (process, fitted))
         assert after >= before - 1e-7, seed
         held = ct.calibrate(process, trees, X, weights, hold_noise=True)
         np.testing.assert_array_equal(held.noise, process.noise)
         again = ct.calibrate(fitted, trees, X, weights)
         assert objective(again, trees, X, weights) >= after - 1e-7, seed
         if np.isfinite(before):  # the library's own prior is the same up to a constant
-            own = fitted.log_parameter_prior(X) - process.log_parameter_prior(X)
-            assert own == pytest.approx(log_prior(fitted, X) - log_prior(process, X), abs=1e-7)
+            log_density = fitted.log_parameter_prior(X) - process.log_parameter_prior(X)
+            assert log_density == pytest.approx(log_prior(fitted, X) - log_prior(process, X), abs=1e-7)
 
 
 @kinds
-def test_rounds_of_fitting_end_at_the_best_noise(kind):
+def test_repeated_fits_reach_best_noise(kind):
     """After some rounds no other noise is better by more than a hundredth."""
     rng = np.random.default_rng(10)
     tree = ct.simulate_tree(6, rng)
@@ -803,7 +807,7 @@ def test_rounds_of_fitting_end_at_the_best_noise(kind):
         )
 
 
-def test_noise_given_beyond_the_ends_of_the_search_is_not_made_worse():
+def test_fitting_never_worsens_noise_outside_search_range():
     rng = np.random.default_rng(11)
     tree, X = ct.simulate_tree(5, rng), np.tile([[0.0, 1.0]], (5, 1))
     for noise in (1e-9, 0.9995):
@@ -832,7 +836,7 @@ def test_gradients_with_noise_match_finite_differences():
             assert by_share[d] @ way == pytest.approx(rise(0.0, way), rel=1e-6)
 
 
-def test_noise_of_zero_stays_in_columns_of_states():
+def test_zero_noise_of_categorical_columns_stays_zero():
     process = ct.Multinomial(0.5, SHARES)
     assert ct.calibrate(process, FOUR, CODES).noise == 0.0
 
@@ -871,7 +875,7 @@ def test_noises_are_recovered_from_large_real_table(kind):
     np.testing.assert_allclose((start.noise * start.variance).reshape(2, 4).mean(axis=1), [0.1, 1.0], rtol=0.2)
 
 
-def test_the_clock():
+def test_rescale_clock_keeps_likelihood_with_noise():
     slow = ct.Mixed((BROWNIAN, [0, 1]), (STATIONARY, [2, 3]), (MUTATION, [4, 5])).rescale_clock(3.0)
     X = np.hstack([REAL, REAL, CODES])
     high = ct.Tree(FOUR.children, 3 * FOUR.heights)
@@ -883,7 +887,7 @@ def test_the_clock():
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_noise_is_drawn_and_has_names():
+def test_noise_parameters_are_drawn_and_named():
     process = ct.Mixed((BROWNIAN, [0, 1]), (MUTATION, [2, 3]))
     X = process.simulate(ct.simulate_tree(12, 14), 15)
     sample = ct.mcmc(X, process, 40, 2, draw_parameters=True, random_state=0)
@@ -910,7 +914,7 @@ def test_noise_is_drawn_and_has_names():
     ],
     ids=repr,
 )
-def test_processes_come_back_to_the_last_bit(process):
+def test_processes_with_noise_round_trip_bitwise_equal(process):
     again = process_from_json(json.loads(json.dumps(process_to_json(process))))
     assert repr(again) == repr(process)
     pairs = [(process, again)]
@@ -924,7 +928,7 @@ def test_processes_come_back_to_the_last_bit(process):
 
 
 @pytest.mark.usefixtures("short_chains")
-def test_models_with_noise_in_all_columns(tmp_path):
+def test_model_file_keeps_noise_of_columns(tmp_path):
     """A stored model has the noise of each column, in its own units, and gives the same answers bit for bit."""
     rng = np.random.default_rng(16)
     table = pd.DataFrame(
@@ -943,9 +947,9 @@ def test_models_with_noise_in_all_columns(tmp_path):
     (tmp_path / "model").write_bytes(data)
     first, again = (ct.load_model(tmp_path / "model") for _ in range(2))
     assert model_bytes(again) == data
-    for (part, columns), (own, same) in zip(again.process_.parts, noisy.parts, strict=True):
+    for (part, columns), (value, same) in zip(again.process_.parts, noisy.parts, strict=True):
         assert columns == same
-        np.testing.assert_array_equal(part.noise, own.noise)
+        np.testing.assert_array_equal(part.noise, value.noise)
     assert again.parameters_["colour"]["noise"] == 0.3
     assert again.parameters_["form"]["noise"] == 0.15
     for name, variance, noise in (("size", 0.5, 0.3), ("weight", 2.0, 1 / 3)):
@@ -957,7 +961,7 @@ def test_models_with_noise_in_all_columns(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_noise_of_zero_stays_while_that_of_other_columns_moves():
+def test_zero_noise_stays_while_other_columns_are_fitted():
     rng = np.random.default_rng(2)
     tree = ct.simulate_tree(60, random_state=2)
     q = [[0.5, 0.5], [0.3, 0.3, 0.4]]
@@ -972,7 +976,7 @@ def test_noise_of_zero_stays_while_that_of_other_columns_moves():
     assert held.noise.tolist() == [0.0, 0.1]
 
 
-def test_fitting_noises_from_zero_ends_where_another_start_does():
+def test_fitted_noise_is_independent_of_start():
     tree = ct.simulate_tree(200, random_state=0)
     X = ct.OrnsteinUhlenbeck(0.7, noise=[0.1, 0.2, 0.0]).simulate(tree, random_state=3)
     fits = [ct.calibrate(ct.OrnsteinUhlenbeck(0.7, noise=noise), tree, X) for noise in ([0.0] * 3, [0.1, 0.2, 0.001])]
@@ -980,7 +984,7 @@ def test_fitting_noises_from_zero_ends_where_another_start_does():
     assert one == pytest.approx(other, abs=1.0)
 
 
-def test_one_noise_for_all_columns_may_be_given_for_each():
+def test_scalar_and_repeated_noise_are_equal():
     X = np.random.default_rng(0).normal(size=(30, 3))
     for process in (ct.Brownian, lambda noise: ct.OrnsteinUhlenbeck(0.5, noise=noise)):
         one, each = (ct.greedy(X, process(noise=noise)) for noise in (0.2, [0.2] * 3))
@@ -989,11 +993,11 @@ def test_one_noise_for_all_columns_may_be_given_for_each():
 
 
 @pytest.mark.parametrize("stationary", [False, True])
-def test_covariance_of_noise_by_brute_force(stationary):
+def test_noise_covariance_matches_brute_force(stationary):
     """The density of all cells is that of one Gaussian: the diffusion's covariance by common descent, and the noise's."""
     rng = np.random.default_rng(5)
     tree = ct.simulate_tree(4, random_state=3)
-    variance, noise = (own @ own.T + 0.1 * np.eye(3) for own in rng.standard_normal((2, 3, 3)))
+    variance, noise = (value @ value.T + 0.1 * np.eye(3) for value in rng.standard_normal((2, 3, 3)))
     X, mean = rng.standard_normal((4, 3)), np.array([0.3, -1.0, 2.0])
     met, below = np.zeros((4, 4)), {leaf: [leaf] for leaf in range(4)}
     for node, (left, right) in enumerate(tree.children.tolist(), 4):

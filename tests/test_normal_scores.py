@@ -1,4 +1,4 @@
-"""Normal scores of real columns, and predictions by them."""
+"""Normal scores of real columns, and predictions with them."""
 
 import numpy as np
 import pytest
@@ -46,52 +46,52 @@ def test_slopes_are_derivatives(column):
     np.testing.assert_allclose(np.exp(marginal.log_slope(middles)), slope, rtol=1e-3)
 
 
-def test_scores_are_standard_gaussian(column):
+def test_normal_scores_are_standard_gaussian(column):
     """Kolmogorov's distance is that of a good fit: values were seen, so it is below the 5 % point of a test of new ones."""
     scores = Marginal.fit(column).apply(column)
     assert stats.kstest(scores, "norm").statistic < 1.36 / np.sqrt(len(scores))
 
 
-def test_densities_of_new_values_beat_one_gaussian(column):
+def test_density_of_new_values_exceeds_gaussian(column):
     train, test = column[::2], column[1::2]
     marginal = Marginal.fit(train)
     ours = stats.norm.logpdf(marginal.apply(test)) + marginal.log_slope(test)
     assert ours.mean() > stats.norm.logpdf(test, train.mean(), train.std()).mean()
 
 
-def test_gaussian_columns_lose_little():
+def test_normal_scores_cost_little_for_gaussian_columns():
     for seed in range(5):
         x = np.random.default_rng(seed).normal(size=1_000)
         marginal = Marginal.fit(x[:500])
         if marginal is not None:
-            found = stats.norm.logpdf(marginal.apply(x[500:])) + marginal.log_slope(x[500:])
-            assert found.mean() > stats.norm.logpdf(x[500:]).mean() - 0.05
+            actual = stats.norm.logpdf(marginal.apply(x[500:])) + marginal.log_slope(x[500:])
+            assert actual.mean() > stats.norm.logpdf(x[500:]).mean() - 0.05
 
 
-def test_moments_agree_with_quadrature(column):
+def test_decoded_moments_match_quadrature(column):
     marginal = Marginal.fit(column)
     scores = NormalScores((marginal,))
     unit = column.std()
     for mean, sd in [(-1.0, 0.2), (0.3, 1.0), (2.5, 0.5), (0.0, 0.05), (-0.2, 2.0)]:
         z = mean + sd * stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000)
         x = marginal.invert(z)
-        found, variance = scores.moments(np.array([[mean]]), np.array([[sd**2]]))
-        assert abs(found[0, 0] - x.mean()) < 0.01 * unit
+        actual, variance = scores.moments(np.array([[mean]]), np.array([[sd**2]]))
+        assert abs(actual[0, 0] - x.mean()) < 0.01 * unit
         assert abs(np.sqrt(variance[0, 0]) - x.std()) < 0.03 * unit
 
 
-def test_moments_outside_the_grid_are_those_of_a_line():
+def test_decoded_moments_outside_grid_are_linear():
     scores = NormalScores((Marginal.standardising(3.0, 2.0),))
     mean, sd = np.array([[0.5], [0.5], [0.5], [20.0], [0.5]]), np.array([[0.4], [1e-4], [9.0], [0.4], [np.inf]])
-    found, variance = scores.moments(mean, sd**2)
-    np.testing.assert_allclose(found, 3 + 2 * mean, rtol=1e-6)
+    actual, variance = scores.moments(mean, sd**2)
+    np.testing.assert_allclose(actual, 3 + 2 * mean, rtol=1e-6)
     np.testing.assert_allclose(variance, (2 * sd) ** 2, rtol=1e-3)
 
 
 @pytest.mark.parametrize(
     "values", [np.zeros(0), np.ones(50), np.arange(MIN_VALUES - 1.0), 1e200 * np.arange(-30.0, 30.0)]
 )
-def test_columns_that_say_too_little_are_only_standardised(values):
+def test_uninformative_columns_are_only_standardised(values):
     assert Marginal.fit(values) is None
     table = np.full((max(len(values), 60), 2), np.nan)
     table[: len(values), 0] = values
@@ -101,7 +101,7 @@ def test_columns_that_say_too_little_are_only_standardised(values):
     assert NormalScores.fit(table[:, :1], 1) is None
 
 
-def test_long_columns_have_few_kernels():
+def test_number_of_kernels_is_bounded():
     assert len(Marginal.fit(COLUMNS["large"]).knots) <= 3 * MAX_KERNELS + 20
 
 
@@ -115,19 +115,19 @@ def skewed():
     return X, ct.CoalescentClustering(random_state=0).fit(X[:80])
 
 
-def test_densities_of_a_skewed_column_add_up_to_one(skewed):
+def test_density_of_skewed_column_integrates_to_one(skewed):
     x = np.arange(-60, 60, 0.02)
     model = ct.CoalescentClustering(random_state=0).fit(np.minimum(skewed[0][:80, :1], 5))
     assert np.exp(model.score_samples(x[:, None])).sum() * 0.02 == pytest.approx(1.0, abs=0.02)
 
 
-def test_half_of_the_draws_have_scores(skewed):
+def test_half_of_draws_use_normal_scores(skewed):
     draws = skewed[1]._model.predictor.ensemble.draws
     assert sum(draw.scores is not None for draw in draws) == len(draws) // 2
 
 
 @pytest.mark.parametrize("options", [{"covariance": "spherical"}, {"noise": 0.1}, {"real_process": "brownian"}])
-def test_original_units_are_kept(skewed, options):
+def test_normal_scores_are_off_without_standardising(skewed, options):
     model = ct.CoalescentClustering(random_state=0, **options).fit(skewed[0][:40])
     assert all(draw.scores is None for draw in model._model.predictor.ensemble.draws)
 
@@ -140,20 +140,20 @@ def test_normal_scores_raise_held_out_density(skewed):
     assert model._model.predictor.log_density(rows).mean() > plain.log_density(rows).mean() + 0.3
 
 
-def test_intervals_and_draws_of_missing_cells_stay_finite(skewed):
+def test_intervals_and_draws_of_skewed_columns_stay_finite(skewed):
     X = skewed[0].copy()
     hidden = np.random.default_rng(1).random(X.shape) < 0.2
     hidden[hidden.all(axis=1)] = False
     holes = np.where(hidden, np.nan, X)
     imputer = ct.CoalescentImputer(random_state=0).fit(holes)
     cells = imputer.predictive(holes)
-    assert all(np.isfinite(own.mean).all() and np.isfinite(own.sd).all() for own in cells.values())
-    for drawn in imputer.sample(holes, 3, random_state=0):
-        assert np.isfinite(drawn).all()
-        np.testing.assert_array_equal(drawn[~hidden], X[~hidden])
+    assert all(np.isfinite(value.mean).all() and np.isfinite(value.sd).all() for value in cells.values())
+    for value in imputer.sample(holes, 3, random_state=0):
+        assert np.isfinite(value).all()
+        np.testing.assert_array_equal(value[~hidden], X[~hidden])
 
 
-def test_models_are_saved_with_scores(skewed, tmp_path):
+def test_model_file_keeps_normal_scores(skewed, tmp_path):
     X, model = skewed
     rows = X[80:].copy()
     rows[::3, 1] = np.nan
@@ -190,7 +190,7 @@ def test_heavy_tailed_noise_has_little_signal(monkeypatch):
     assert low < parameters["x3"]["mean"] < high
 
 
-def test_means_are_values_whose_scores_have_the_mean(skewed):
+def test_parameter_means_are_decoded_from_scores(skewed):
     model = skewed[1]._model
     scored = [draw for draw in model.predictor.ensemble.draws if draw.scores is not None]
     for d, (name, marginal) in enumerate(zip(("x0", "x1", "x2"), scored[0].scores.marginals, strict=True)):

@@ -1,4 +1,4 @@
-"""What is shown of results: short, and no text of the user's is taken for HTML."""
+"""Text and HTML representations: short, with all text of users escaped."""
 
 from html.parser import HTMLParser
 
@@ -72,14 +72,14 @@ def test_html_representations(model, imputer, frame):
     result = ct.greedy(X, ct.Brownian(), leaf_names=SHOWN)
     sample = ct.smc(X, ct.Brownian(), n_particles=3, n_runs=2, leaf_names=SHOWN, random_state=0)
     cells = imputer.predictive(frame)
-    shown = [result, sample, ct.TreeSample(sample.trees), result.tree, model.place(frame), cells, *cells.values()]
-    for thing in [*shown, model.process_, *(part for part, _ in model.process_.parts)]:
+    displayed = [result, sample, ct.TreeSample(sample.trees), result.tree, model.place(frame), cells, *cells.values()]
+    for thing in [*displayed, model.process_, *(part for part, _ in model.process_.parts)]:
         check(thing._repr_html_())
         assert len(repr(thing)) < 600
         assert "\n" not in repr(thing)
 
 
-def test_representation_of_results():
+def test_html_of_results():
     X = np.array([[0.0], [0.2], [3.0]])
     result = ct.greedy(X, ct.Brownian(2.0, 0.25))
     text = result._repr_html_()
@@ -91,7 +91,7 @@ def test_representation_of_results():
     assert shorten_value(sample.log_evidence_se) in sample._repr_html_()
 
 
-def test_a_million_rows_are_not_shown():
+def test_html_of_large_objects_is_short():
     n = 1_000_000
     cells = RealCells(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
     assert repr(cells) == "<RealCells: 1,000,000 rows, 0 missing>"
@@ -101,13 +101,13 @@ def test_a_million_rows_are_not_shown():
     assert repr(states) == "<Predictions: 399 rows, 1 real and 0 categorical columns>"
 
 
-def test_a_column_without_any_category():
+def test_repr_of_column_without_categories():
     cells = CategoricalCells((), np.zeros((2, 0)), np.ones(2, dtype=bool))
     assert repr(cells) == "<CategoricalCells: 2 rows, 2 missing, categories []>"
     check(cells._repr_html_())
 
 
-def test_processes_tell_their_parameters():
+def test_process_repr_shows_parameters():
     assert repr(ct.Brownian([1.0, 2.5], 0.1)) == "Brownian(variance=[1, 2.5], noise=0.1)"
     assert repr(ct.Brownian(np.ones(50))) == "Brownian(variance=<(50,) array>, noise=0)"
     assert repr(ct.Multinomial([0.5, 2.0])) == "Multinomial(rate=[0.5, 2], equilibrium=None)"
@@ -117,7 +117,7 @@ def test_processes_tell_their_parameters():
     assert "[0.1, 0.9]" in ct.Multinomial(1.0, [[0.5, 0.5], [0.1, 0.9]])._repr_html_()
 
 
-def test_numbers_and_texts_in_brief():
+def test_shorten_value_shortens_numbers_and_texts():
     assert shorten_value("x" * 100) == "x" * 79 + "…"
     assert shorten_value([1, 2.0, "a"]) == "[1, 2, a]"
     assert shorten_value(list(range(100))) == "<100 values>"
@@ -125,7 +125,7 @@ def test_numbers_and_texts_in_brief():
     assert shorten_value(None) == "None"
 
 
-def test_long_tables_are_cut():
+def test_html_tables_are_truncated():
     text = facts_html("t", {f"fact {k}": k for k in range(100)})
     assert "fact 19" in text
     assert "fact 20" not in text
@@ -139,7 +139,7 @@ def test_long_tables_are_cut():
 # -- estimators ---------------------------------------------------------------------------------------------------------
 
 
-def test_estimators_keep_the_diagram_of_scikit_learn(model):
+def test_estimator_html_keeps_scikit_learn_diagram(model):
     fresh = ct.CoalescentClustering(n_clusters=2)
     assert repr(fresh) == "CoalescentClustering(n_clusters=2)"
     plain = fresh._repr_html_()
@@ -153,18 +153,18 @@ def test_estimators_keep_the_diagram_of_scikit_learn(model):
     assert "text/plain" in model._repr_mimebundle_()
 
 
-def test_without_diagrams_there_is_no_html(model):
+def test_text_display_has_no_html(model):
     with sklearn.config_context(display="text"):
         assert list(model._repr_mimebundle_()) == ["text/plain"]
         assert not hasattr(model, "_repr_html_")
 
 
-def test_imputer_does_not_show_clusters(imputer):
+def test_imputer_html_omits_clusters(imputer):
     assert "root height" in imputer._repr_html_()
     assert "clusters" not in imputer._repr_html_().rsplit("<div>", 1)[1]
 
 
-def test_merges_at_height_zero_are_displayed(model, imputer):
+def test_html_shows_merges_at_height_zero(model, imputer):
     same = ct.CoalescentClustering(noise=0).fit(np.repeat([[0.0], [1.0], [7.0]], 10, axis=0))
     assert "merges at height 0 27, clusters" in same._repr_html_()
     assert "merges at height 0" not in model._repr_html_()

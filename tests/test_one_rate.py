@@ -1,4 +1,4 @@
-"""Categories that all mutate at one rate have a search of their own for the best height."""
+"""The search for the best height of categories that all mutate at one rate."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def two_rows(seed):
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_height_is_optimal(seed):
+def test_one_rate_height_is_optimal(seed):
     X, process = two_rows(seed)
 
     def loss(h):
@@ -39,13 +39,13 @@ def test_height_is_optimal(seed):
     least = losses[best]
     if 0 < best < len(grid) - 1:
         least = min(least, minimize_scalar(loss, bounds=(grid[best - 1], grid[best + 1]), method="bounded").fun)
-    found = ct.greedy(X, process).tree.heights[-1]
-    assert loss(found) <= least + 1e-9
+    result = ct.greedy(X, process).tree.heights[-1]
+    assert loss(result) <= least + 1e-9
     if best == 0:
-        assert found == 0
+        assert result == 0
 
 
-def test_rates_that_are_nearly_one_give_nearly_the_same_tree():
+def test_nearly_equal_rates_give_nearly_same_tree():
     _, process = two_rows(3)
     rng = np.random.default_rng(0)
     table = np.column_stack([rng.choice(len(q), size=40, p=q) for q in process.equilibrium]).astype(float)

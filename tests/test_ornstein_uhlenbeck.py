@@ -1,4 +1,4 @@
-"""Stationary diffusion, against whole covariance matrices, slow searches and enumeration."""
+"""The Ornstein-Uhlenbeck process, against dense covariance matrices, slow searches and enumeration."""
 
 import warnings
 
@@ -13,11 +13,19 @@ import coaltree as ct
 import exact_posterior
 import reference
 from coaltree.errors import InputError, InputWarning
-from coaltree.inference.kernels.heights import best_height, best_path
+from coaltree.inference.kernels.heights import best_path
 from coaltree.process.base import merge_log_likelihoods
 from coaltree.process.kernels import messages as op
 from named import refused
-from test_greedy import Problem, check_scanned_slopes, replay
+from test_greedy import (
+    Problem,
+    check_best_height,
+    check_least_slope,
+    check_scanned_slopes,
+    check_slopes,
+    inside,
+    replay,
+)
 
 SIZES = [1, 2, 3, 20]
 
@@ -56,7 +64,7 @@ def random_mean(rng, shape, n_columns):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_the_recursion_of_the_reference_has_the_density_of_scipy(noise):
+def test_reference_recursion_matches_scipy(noise):
     """Four routes: the recursion and the dense formula of `reference.py`, scipy, and an integral over the root's state."""
     rng = np.random.default_rng(0)
     for n in (2, 3, 7):
@@ -69,11 +77,12 @@ def test_the_recursion_of_the_reference_has_the_density_of_scipy(noise):
         assert reference.climb(tree, x[:, None], process).log_likelihood == close(expected)
     # two rows are independent given their ancestor's state z
     tree = ct.Tree([[0, 1]], [0, 0, 0.6])
-    kept = np.exp(-0.7 * 0.6)
+    retention = np.exp(-0.7 * 0.6)
     below = stats.norm(0.4, np.sqrt(1.8))
     total, _ = scipy.integrate.quad(
         lambda z: (
-            below.pdf(z) * np.prod(stats.norm.pdf(x[:2], 0.4 + kept * (z - 0.4), np.sqrt(1.8 * (1 - kept**2 + noise))))
+            below.pdf(z)
+            * np.prod(stats.norm.pdf(x[:2], 0.4 + retention * (z - 0.4), np.sqrt(1.8 * (1 - retention**2 + noise))))
         ),
         -12,
         12,
@@ -83,7 +92,7 @@ def test_the_recursion_of_the_reference_has_the_density_of_scipy(noise):
     assert reference.log_likelihood(tree, x[:2, None], process) == close(np.log(total))
 
 
-def test_the_recursion_of_the_reference_with_missing_cells():
+def test_reference_recursion_with_missing_cells():
     rng = np.random.default_rng(1)
     for n in range(2, 9):
         tree = ct.simulate_tree(n, rng)
@@ -99,7 +108,7 @@ def test_the_recursion_of_the_reference_with_missing_cells():
 @pytest.mark.parametrize("noise", [0.0, 0.25])
 @pytest.mark.parametrize("mean", ["scalar", "columns"])
 @pytest.mark.parametrize("variance", ["scalar", "diagonal", "full"])
-def test_complete_tables_agree_with_whole_covariance_matrices(n, noise, mean, variance):
+def test_likelihood_of_complete_tables_matches_dense_covariance(n, noise, mean, variance):
     for seed in range(3):
         rng = np.random.default_rng([n, seed])
         tree = ct.simulate_tree(n, rng)
@@ -113,7 +122,7 @@ def test_complete_tables_agree_with_whole_covariance_matrices(n, noise, mean, va
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("noise", [0.0, 0.25])
 @pytest.mark.parametrize("variance", ["scalar", "diagonal"])
-def test_tables_with_missing_cells_agree_with_whole_covariance_matrices(n, noise, variance):
+def test_likelihood_with_missing_cells_matches_dense_covariance(n, noise, variance):
     for seed in range(3):
         rng = np.random.default_rng([n, seed])
         tree = ct.simulate_tree(n, rng)
@@ -122,7 +131,7 @@ def test_tables_with_missing_cells_agree_with_whole_covariance_matrices(n, noise
         assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))
 
 
-def deepened(tree, factor, top):
+def deepen(tree, factor, top):
     """Return the tree with its heights multiplied, and its last merges moved up towards `top`."""
     heights = tree.heights * factor
     n_moved = tree.n_leaves // 3
@@ -133,11 +142,11 @@ def deepened(tree, factor, top):
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 @pytest.mark.parametrize("top", [20.0, 300.0, 700.0, 5000.0])
-def test_deep_trees_forget_their_roots(missing, noise, top):
-    """``exp(-2 rate h)`` is nothing, or less than a number can be: what is left are independent groups."""
+def test_likelihood_of_deep_trees_matches_dense_covariance(missing, noise, top):
+    """``exp(-2 rate h)`` is zero or underflows: what is left are independent groups."""
     rng = np.random.default_rng(3)
     for rate in (0.5, 1.0):
-        tree = deepened(ct.simulate_tree(20, rng), 0.5, top)
+        tree = deepen(ct.simulate_tree(20, rng), 0.5, top)
         X = real_table(rng, 20, 3, missing)
         process = ct.OrnsteinUhlenbeck(rate, [0.5, 0.0, -0.5], [0.3, 1.0, 3.0], noise)
         assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))
@@ -164,8 +173,8 @@ def graded_log_likelihood(tree, x, rate, noise):
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("noise", [0.0, 1e-7, 0.2])
 @pytest.mark.parametrize("rate", [1e-30, 1e-14, 1e-7, 1e-3, 1.0, 1e3, 1e12, 1e30])
-def test_tiny_and_huge_rates(rate, noise, missing):
-    """Rows that differ as much as such a rate lets them; an empty column sends the table the other way."""
+def test_likelihood_at_tiny_and_huge_rates(rate, noise, missing):
+    """Rows that differ as much as such a rate allows; an empty column tests the other layout of messages."""
     tree = ct.simulate_tree(12, 4)
     spread = np.sqrt(noise + min(2 * rate, 1.0))
     x = 0.7 + spread * np.random.default_rng(5).normal(size=12)
@@ -178,7 +187,7 @@ def test_tiny_and_huge_rates(rate, noise, missing):
     )
 
 
-def test_graded_densities_are_the_dense_ones():
+def test_graded_reference_matches_dense_covariance():
     tree = ct.simulate_tree(12, 4)
     x = np.random.default_rng(5).normal(size=12)
     for rate, noise in [(0.01, 0.0), (1.0, 0.3), (50.0, 0.0)]:
@@ -187,7 +196,7 @@ def test_graded_densities_are_the_dense_ones():
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_a_slow_rate_and_a_wide_equilibrium_are_brownian_contrasts_and_a_wide_root(noise):
+def test_slow_rate_limit_is_brownian_motion_with_wide_root(noise):
     """With variance ``1 / (2 rate)`` two rows part at speed 1; the rest is the root's state under ``N(mean, 1 / (2 rate))``."""
     rng = np.random.default_rng(6)
     tree = ct.simulate_tree(9, rng)
@@ -218,7 +227,7 @@ def mixed_problem(rng, n):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
-def test_a_mixture_is_the_sum_of_its_parts(n):
+def test_mixed_likelihood_is_sum_of_parts(n):
     rng = np.random.default_rng(n)
     process, X = mixed_problem(rng, n)
     tree = ct.simulate_tree(n, rng)
@@ -237,29 +246,29 @@ def subtable_log_density(process, heights, X, rows):
         return reference.normal_log_density(Y.ravel(), np.kron(covariance, process.variance))
     total = 0.0
     for y, variance in zip(Y.T, np.broadcast_to(process.variance, n_columns), strict=True):
-        seen = ~np.isnan(y)
-        total += reference.normal_log_density(y[seen], variance * covariance[np.ix_(seen, seen)])
+        observed = ~np.isnan(y)
+        total += reference.normal_log_density(y[observed], variance * covariance[np.ix_(observed, observed)])
     return total
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 @pytest.mark.parametrize("kind", ["complete", "full", "missing"])
-def test_log_ratios_compare_one_tree_with_two_independent_ones(kind, noise):
+def test_log_ratios_compare_joined_and_independent_trees(kind, noise):
     rng = np.random.default_rng(7)
     for n in (2, 3, 20):
         tree = ct.simulate_tree(n, rng)
         X = real_table(rng, n, 3, 0.3 if kind == "missing" else 0.0)
         variance = random_covariance(rng, 3) if kind == "full" else [0.5, 1.0, 2.0]
         process = ct.OrnsteinUhlenbeck(rng.lognormal(), [0.2, 0.0, -0.4], variance, noise)
-        found = merge_log_likelihoods(process, tree, X)
+        actual = merge_log_likelihoods(process, tree, X)
         heights, below = reference.common_heights(tree), [sorted(each) for each in reference.leaves_below(tree)]
-        for (left, right), ratio in zip(tree.children.tolist(), found.log_ratios, strict=True):
+        for (left, right), ratio in zip(tree.children.tolist(), actual.log_ratios, strict=True):
             one, *two = (
                 subtable_log_density(process, heights, X, rows)
                 for rows in (below[left] + below[right], below[left], below[right])
             )
             assert ratio == close(one - sum(two))
-        assert np.array_equal(found.log_z, found.log_ratios)
+        assert np.array_equal(actual.log_z, actual.log_ratios)
 
 
 # -- one pair of lineages ------------------------------------------------------------------------------------------
@@ -317,19 +326,11 @@ patient = settings(deadline=None, max_examples=100, derandomize=True)
 
 @settings(patient, max_examples=100)
 @given(setups, seeds, st.sampled_from([1.0, 3.0, 28.0]))
-def test_no_height_beats_the_best_height(setup, seed, c):
-    problem = Problem(setup, seed)
-    i, j, pair, shift, lowest = problem.pair()
-    a, b = problem.lineages[i], problem.lineages[j]
-    best = best_height(problem.forest, pair, shift, c, lowest, np.inf)
-    assert best >= lowest
-    heights = lowest + np.concatenate([[0.0], np.logspace(-9, 4, 3000)])
-    values = problem.model.log_z(a, b, heights) - c * (heights - lowest)
-    value = problem.model.log_z(a, b, best) - c * (best - lowest)
-    assert value >= np.nanmax(values) - 1e-9
+def test_search_height_is_optimal(setup, seed, c):
+    check_best_height(Problem(setup, seed), c, np.logspace(-9, 4, 3000))
 
 
-def test_the_best_path_solves_its_equation():
+def test_best_path_solves_its_equation():
     """``G(x) = d2`` of `heights`, in extended precision, up to the rounding of d2 and of x."""
     rng = np.random.default_rng(6)
     for n_columns, rate, d2, product, c in 10.0 ** rng.uniform([0, -4, -8, -6, 0], [2.5, 3, 12, 8, 8], size=(5_000, 5)):
@@ -340,7 +341,7 @@ def test_the_best_path_solves_its_equation():
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_two_rows_match_scipy_optimum(noise):
+def test_height_of_two_rows_matches_scipy_optimum(noise):
     """The log density of the bivariate normal minus the height, over a grid of heights and then by scipy's simplex."""
     rng = np.random.default_rng(8)
     above = 0
@@ -359,46 +360,27 @@ def test_two_rows_match_scipy_optimum(noise):
             return h - np.sum(law)
 
         log_h, best, *_ = scipy.optimize.brute(cost, [(-16, 7)], Ns=180, full_output=True)
-        found = ct.greedy(X, ct.OrnsteinUhlenbeck(rate, noise=noise)).tree.heights[-1]
+        result = ct.greedy(X, ct.OrnsteinUhlenbeck(rate, noise=noise)).tree.heights[-1]
         at_zero = cost(-np.inf) if noise > 0 else np.inf
         with np.errstate(divide="ignore"):
-            assert cost(np.log(found)) <= min(best, at_zero) + 1e-8
+            assert cost(np.log(result)) <= min(best, at_zero) + 1e-8
         if at_zero > best:
-            assert found == pytest.approx(np.exp(log_h.item()), rel=2e-3)
+            assert result == pytest.approx(np.exp(log_h.item()), rel=2e-3)
             above += 1
         else:
-            assert found == 0
+            assert result == 0
     assert above >= 10
 
 
 @patient
 @given(setups, seeds)
-def test_slopes_are_the_derivative_of_log_z(setup, seed):
-    problem = Problem(setup, seed)
-    i, j, pair, _, lowest = problem.pair()
-    a, b = problem.lineages[i], problem.lineages[j]
-    previous = np.inf, np.inf
-    for climb in np.logspace(-4, 2, 13):
-        h = lowest + climb
-        expected = float(problem.model.log_z(a, b, h))
-        assert op.log_z(problem.forest, pair, h) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-        rise, drop, rise_falls, drop_falls = op.slopes(problem.forest, pair, h)
-        assert min(rise, drop, rise_falls, drop_falls) >= 0
-        slope = float(problem.model.slope(a, b, h))
-        assert rise - drop == pytest.approx(slope, rel=1e-7, abs=1e-7 * (rise + drop) + 1e-12)
-        step = 1e-5 * climb
-        below, above = op.slopes(problem.forest, pair, h - step), op.slopes(problem.forest, pair, h + step)
-        tiny = 1e-12 * (rise + drop) / step + 1e-12
-        assert (below[0] - above[0]) / (2 * step) == pytest.approx(rise_falls, rel=1e-5, abs=tiny)
-        assert (below[1] - above[1]) / (2 * step) == pytest.approx(drop_falls, rel=1e-5, abs=tiny)
-        assert rise <= previous[0] * (1 + 1e-12)
-        assert drop <= previous[1] * (1 + 1e-12)
-        previous = rise, drop
+def test_slopes_match_derivative_of_log_z(setup, seed):
+    check_slopes(Problem(setup, seed))
 
 
 @patient
 @given(setups, seeds)
-def test_the_rise_is_convex(setup, seed):
+def test_rise_is_convex(setup, seed):
     """All searches rest on that: minus its derivative only falls."""
     problem = Problem(setup, seed)
     *_, pair, _, lowest = problem.pair()
@@ -406,33 +388,16 @@ def test_the_rise_is_convex(setup, seed):
     assert np.all(np.diff(falls) <= 1e-12 * np.abs(falls[:-1]))
 
 
-def inside(low, high):
-    return np.concatenate([np.linspace(low, high, 40), low + (high - low) * np.logspace(-8, 0, 40)])
-
-
 @settings(patient, max_examples=100)
 @given(setups, seeds, st.floats(-5, 2), st.floats(-5, 2), st.booleans())
 def test_least_slope_is_a_lower_bound(setup, seed, log_low, log_width, from_lowest):
-    problem = Problem(setup, seed)
-    i, j, pair, shift, lowest = problem.pair()
-    low = lowest if from_lowest else lowest + 10.0**log_low
-    high = low + 10.0**log_width
-    tops = problem.forest.height[i] + problem.forest.height[j]
-    for s in {shift, 0.0}:
-        bound = op.least_slope(problem.forest, pair, low, high, s)
-        for h in inside(low, high):
-            g = 2 * h - tops
-            if g + s <= 0:
-                continue
-            rise, drop, _, _ = op.slopes(problem.forest, pair, h)
-            factor = (g + s) / (2 * high - tops + s)
-            assert bound <= factor * (rise - drop) + 1e-9 * (1 + factor * (rise + drop))
+    check_least_slope(Problem(setup, seed), log_low, log_width, from_lowest)
 
 
 @patient
 @given(setups, seeds, st.floats(-5, 2), st.floats(-5, 1))
 def test_least_slopes_are_close_on_short_intervals(setup, seed, log_low, log_width):
-    """A bound that is never close would be of no use: on a thousandth of the path it is the slope itself, all but a little."""
+    """On a thousandth of the path the bound nearly equals the slope; a loose bound would make the search slow."""
     problem = Problem(setup, seed)
     i, j, pair, shift, lowest = problem.pair()
     low = lowest + 10.0**log_low
@@ -463,7 +428,7 @@ def test_drop_falls_stays_in_its_range(setup, seed, log_low, log_width, from_low
 
 @settings(patient, max_examples=100)
 @given(setups, seeds, st.floats(-3, 3))
-def test_above_the_highest_height_the_rise_is_below_c(setup, seed, log_c):
+def test_slope_above_highest_height_is_below_c(setup, seed, log_c):
     problem = Problem(setup, seed)
     c = 10.0**log_c
     *_, pair, _, lowest = problem.pair()
@@ -474,7 +439,7 @@ def test_above_the_highest_height_the_rise_is_below_c(setup, seed, log_c):
 
 @patient
 @given(setups, seeds, st.sampled_from([0.0, 0.01, 1.0]), st.floats(-4, 2))
-def test_slopes_of_a_scan_are_those_of_its_pairs(setup, seed, start, log_width):
+def test_scanned_slopes_match_pair_slopes(setup, seed, start, log_width):
     check_scanned_slopes(Problem(setup, seed), start, log_width)
 
 
@@ -519,7 +484,7 @@ def large_noises(rng):
 
 
 @pytest.mark.parametrize("setup", [large_complete, large_missing, large_noises])
-def test_search_is_exhaustive(setup):
+def test_exact_search_finds_best_pairs(setup):
     process, X = setup(np.random.default_rng(3))
     tree = ct.greedy(X, process).tree
     _, wrong, rounded = replay(process, X, tree)
@@ -527,7 +492,7 @@ def test_search_is_exhaustive(setup):
 
 
 @pytest.mark.parametrize("kind", ["complete", "missing"])
-def test_ties_go_to_the_smaller_pair_of_nodes(kind):
+def test_ties_prefer_smaller_node_numbers(kind):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (60, 3)).astype(float)
     if kind == "missing":
@@ -540,7 +505,7 @@ def test_ties_go_to_the_smaller_pair_of_nodes(kind):
 
 
 @pytest.mark.parametrize("setup", [large_complete, large_missing])
-def test_results_are_independent_of_threads(setup):
+def test_greedy_is_independent_of_threads(setup):
     process, X = setup(np.random.default_rng(4))
     one, two = (ct.greedy(X, process, n_jobs=n_jobs) for n_jobs in (1, 3))
     assert one.tree == two.tree
@@ -557,8 +522,8 @@ def clades(tree):
 
 
 @pytest.mark.parametrize("kind", ["complete", "full", "missing"])
-def test_results_are_independent_of_units_and_origin(kind):
-    """x, mean and variance rescaled together: the Jacobian is all that is left of it."""
+def test_greedy_is_equivariant_to_units_and_origin(kind):
+    """With x, mean and variance rescaled together, only the Jacobian changes."""
     rng = np.random.default_rng(9)
     X = real_table(rng, 14, 3, 0.25 if kind == "missing" else 0.0)
     mean, a, shift = np.array([0.3, 0.0, -1.0]), np.array([1e-3, 12.0, 500.0]), np.array([3.0, -7.0, 1e4])
@@ -572,7 +537,7 @@ def test_results_are_independent_of_units_and_origin(kind):
     assert two.log_ratios == pytest.approx(one.log_ratios, rel=1e-6, abs=1e-7)
 
 
-def test_a_linear_map_of_the_columns():
+def test_linear_map_changes_density_by_jacobian():
     rng = np.random.default_rng(10)
     tree = ct.simulate_tree(6, rng)
     X, mean, variance, a = real_table(rng, 6, 3), rng.normal(size=3), random_covariance(rng, 3), rng.normal(size=(3, 3))
@@ -581,7 +546,7 @@ def test_a_linear_map_of_the_columns():
     assert after == close(before - 6 * np.linalg.slogdet(a)[1])
 
 
-def test_the_unit_of_time():
+def test_rescale_clock_keeps_likelihood():
     """A clock twice as fast with half the rate: the same likelihood."""
     rng = np.random.default_rng(11)
     tree = ct.simulate_tree(8, rng)
@@ -590,7 +555,7 @@ def test_the_unit_of_time():
     assert slow == close(ct.OrnsteinUhlenbeck(0.7, noise=0.1).log_likelihood(tree, X))
 
 
-def test_order_of_rows_and_columns_and_a_column_without_cells():
+def test_greedy_is_invariant_to_order_and_empty_column():
     rng = np.random.default_rng(12)
     X = real_table(rng, 12, 3)
     mean, variance = np.array([0.3, 0.0, -1.0]), np.array([0.5, 1.0, 2.0])
@@ -623,7 +588,7 @@ TREE = ct.Tree.from_newick("(((a:0.3,b:0.3):0.5,(c:0.4,d:0.4):0.4):0.7,e:1.5);")
 
 @pytest.mark.parametrize("noise", [0.0, 0.6])
 @pytest.mark.parametrize("variance", [2.5, [[2.0, -0.9], [-0.9, 0.7]]])
-def test_simulated_tables_have_the_covariance_of_the_model(noise, variance):
+def test_simulated_tables_have_model_covariance(noise, variance):
     """Tables whitened by the whole covariance matrix are independent standard normal numbers.
 
     Held against that: every mean and every covariance, at five standard errors (65 a case at most, each exceeded with
@@ -646,7 +611,7 @@ def test_simulated_tables_have_the_covariance_of_the_model(noise, variance):
     assert stats.kstest(white.ravel(), "norm").pvalue > 1e-5
 
 
-def test_a_seed_gives_one_table_of_the_width_asked_for():
+def test_simulation_is_reproducible_and_has_given_width():
     process = ct.OrnsteinUhlenbeck(1.0, noise=0.1)
     assert process.simulate(TREE, 7).shape == (5, 1)
     assert process.simulate(TREE, 7, n_columns=4).shape == (5, 4)
@@ -657,7 +622,7 @@ def test_a_seed_gives_one_table_of_the_width_asked_for():
         ct.OrnsteinUhlenbeck(mean=[1.0, 2.0, 3.0]).simulate(TREE, 0, n_columns=4)
 
 
-def test_a_single_leaf_is_drawn_from_the_equilibrium():
+def test_simulated_single_leaf_follows_equilibrium():
     """Mean and variance of 20,000 cells, five standard errors each."""
     x = ct.OrnsteinUhlenbeck(1.0, 3.0, 4.0, 0.5).simulate(ct.simulate_tree(1, 0), 15, n_columns=20_000)
     assert x.shape == (1, 20_000)
@@ -690,18 +655,18 @@ def test_enumeration_is_normalised(n, with_missing):
 
 
 @pytest.mark.parametrize(("n", "with_missing"), CASES)
-def test_evidence_and_posterior_are_exact(n, with_missing):
+def test_smc_evidence_and_posterior_are_exact(n, with_missing):
     """As in `test_smc.py`: means over 30 runs at 6 standard errors, a level of 2e-6 each; some 120 are looked at."""
     X, process = small_table(n, with_missing)
     truth = exact_posterior.integrals(X, process)
     for proposal in ("post-post", "race"):
-        for what, (mean, error, wanted) in exact_posterior.sampled(X, process, proposal, truth).items():
-            assert abs(mean - wanted) < 6 * error + 1e-3 * truth.evidence, (proposal, what)
+        for what, (mean, error, value) in exact_posterior.sampled(X, process, proposal, truth).items():
+            assert abs(mean - value) < 6 * error + 1e-3 * truth.evidence, (proposal, what)
             if what == "evidence":
-                assert error < 0.05 * wanted, "the test would see nothing"
+                assert error < 0.05 * value, "the test would see nothing"
 
 
-def test_log_joints_and_ratios_of_a_sample_are_those_of_its_trees():
+def test_smc_log_joints_and_ratios_match_trees():
     X, process = small_table(4, True)
     sample = ct.smc(X, process, "race", n_particles=20, random_state=0, threshold=0.9)
     for k in (0, 7, 19):
@@ -714,7 +679,7 @@ def test_log_joints_and_ratios_of_a_sample_are_those_of_its_trees():
 # -- extremes ------------------------------------------------------------------------------------------------------
 
 
-def test_identical_rows_with_noise():
+def test_likelihood_of_identical_rows_with_noise():
     X = np.repeat(real_table(np.random.default_rng(0), 5, 3), 2, axis=0)
     tree = ct.simulate_tree(10, 1)
     process = ct.OrnsteinUhlenbeck(0.9, noise=0.05)
@@ -725,7 +690,7 @@ def test_identical_rows_with_noise():
 
 
 @pytest.mark.parametrize("with_missing", [False, True])
-def test_identical_rows_without_noise_are_counted_and_the_cure_is_named(with_missing):
+def test_identical_rows_without_noise_warn_with_advice(with_missing):
     X = np.random.default_rng(0).normal(size=(7, 3))
     X[[2, 5]] = X[0]
     X[6] = X[1]
@@ -742,7 +707,7 @@ def test_identical_rows_without_noise_are_counted_and_the_cure_is_named(with_mis
 
 
 @pytest.mark.parametrize("with_missing", [False, True])
-def test_constant_columns(with_missing):
+def test_greedy_of_constant_columns(with_missing):
     X = real_table(np.random.default_rng(2), 9, 2)
     X[:, 1] = 3.0
     if with_missing:
@@ -760,7 +725,7 @@ def test_constant_columns(with_missing):
         assert np.isfinite(ct.greedy(same, ct.OrnsteinUhlenbeck()).log_joint)
 
 
-def test_rows_and_columns_without_cells():
+def test_greedy_with_empty_rows_and_columns():
     rng = np.random.default_rng(4)
     X = real_table(rng, 8, 3, missing=0.1)
     X[[2, 5]] = np.nan
@@ -778,8 +743,8 @@ def test_rows_and_columns_without_cells():
     assert result.tree.merge_heights.tolist() == [0.0] * 4
 
 
-def test_a_branch_above_a_missing_sibling_is_still_forgotten_on():
-    """b's message passes a's empty place and goes on losing: its correlation with c is that of the whole path, 4."""
+def test_branch_above_empty_sibling_loses_correlation():
+    """b's message passes a's empty branch and keeps losing correlation: with c it is that of the whole path, 4."""
     tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
     rho = np.exp(-0.3 * 4)
     expected = stats.multivariate_normal([0, 0], [[1, rho], [rho, 1]]).logpdf([0.5, -0.7])
@@ -789,7 +754,7 @@ def test_a_branch_above_a_missing_sibling_is_still_forgotten_on():
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_one_and_two_rows(n):
+def test_greedy_of_one_and_two_rows(n):
     for with_missing in (False, True):
         X = np.array([[0.3, -1.0], [0.4, np.nan if with_missing else -1.2]])[:n]
         process = ct.OrnsteinUhlenbeck(0.5, 0.1, [1.0, 2.0], 0.2)
@@ -799,7 +764,7 @@ def test_one_and_two_rows(n):
         assert len(result.log_ratios) == n - 1
 
 
-def test_different_rows_at_height_zero_are_very_unlikely_but_finite():
+def test_different_rows_at_height_zero_have_finite_likelihood():
     tree = ct.Tree([[0, 1], [2, 3]], [0, 0, 0, 0.0, 1.0])
     value = ct.OrnsteinUhlenbeck().log_likelihood(tree, [[0.0], [1.0], [2.0]])
     assert np.isfinite(value)
@@ -821,7 +786,7 @@ def test_different_rows_at_height_zero_are_very_unlikely_but_finite():
         (1e50, 0.1),
     ],
 )
-def test_values_far_from_the_mean_have_their_density(scale, noise, with_missing):
+def test_likelihood_of_values_far_from_mean(scale, noise, with_missing):
     x = scale * np.array([1.0, -0.5, 2.0, 0.3])
     X = np.column_stack([x, [0.1, 0.2, 0.3, np.nan if with_missing else 0.5]])
     tree = ct.Tree([[0, 1], [2, 3], [4, 5]], [0, 0, 0, 0, 0.1, 0.25, 0.4])
@@ -832,7 +797,7 @@ def test_values_far_from_the_mean_have_their_density(scale, noise, with_missing)
 @pytest.mark.parametrize("with_missing", [False, True])
 @pytest.mark.parametrize("scale", [1e3, 1e8, 1e12, 1e20, 1e50])
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_heights_of_values_far_from_the_mean(scale, with_missing):
+def test_heights_of_values_far_from_mean(scale, with_missing):
     """Two rows on either side of the mean. Where only ``m rho`` is left of log Z, ``2 rate |m| rho = 1`` at the best height."""
     X = scale * np.array([[1.0, 1.0], [-1.5, -1.0]])
     if with_missing:
@@ -843,8 +808,8 @@ def test_heights_of_values_far_from_the_mean(scale, with_missing):
 
 
 @pytest.mark.parametrize("scale", [1e-50, 1e-20])
-def test_values_close_together_keep_their_differences(scale):
-    """Where values are tiny heights go as their square."""
+def test_close_values_keep_their_differences(scale):
+    """For tiny values heights grow with their squares."""
     X = np.random.default_rng(0).normal(size=(10, 2))
     tree, near = (ct.greedy(scale * factor * X, ct.OrnsteinUhlenbeck()).tree for factor in (1, 1 + 1e-3))
     assert np.array_equal(tree.children, near.children)
@@ -852,8 +817,8 @@ def test_values_close_together_keep_their_differences(scale):
     assert len(np.unique(tree.merge_heights)) == 9
 
 
-def test_values_too_close_together_are_refused_or_right():
-    """Beyond 1e-60 deviations `Brownian` refuses; here there has to be a right answer if there is no such sentence."""
+def test_too_close_values_are_rejected_or_exact():
+    """`Brownian` rejects values closer than 1e-60 deviations; here the result must be right or rejected too."""
     X = np.random.default_rng(0).normal(size=(10, 2))
     try:
         tree = ct.greedy(1e-100 * X, ct.OrnsteinUhlenbeck()).tree
@@ -931,7 +896,7 @@ def test_incompatible_tables_are_rejected(process, X, message):
         process.log_likelihood(ct.Tree([[0, 1]], [0, 0, 1.0]), X)
 
 
-def test_process_representation():
+def test_process_repr_and_read_only_parameters():
     assert (
         repr(ct.OrnsteinUhlenbeck(0.5, 1.0, 2.0, 0.1)) == "OrnsteinUhlenbeck(rate=0.5, mean=1, variance=2, noise=0.1)"
     )
@@ -943,7 +908,7 @@ def test_process_representation():
         process.mean[0] = 5.0
 
 
-def test_table_is_not_modified():
+def test_greedy_does_not_modify_table():
     process, X = mixed_problem(np.random.default_rng(0), 9)
     before = X.copy()
     with warnings.catch_warnings():

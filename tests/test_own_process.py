@@ -1,4 +1,4 @@
-"""A process of the user's own goes through inference, prediction, estimators, model files and reports."""
+"""A process defined by a user works in inference, prediction, estimators, model files and reports."""
 
 import subprocess
 import sys
@@ -131,8 +131,8 @@ def codes():
 def frame(codes):
     """Four ordered columns, two of them named by words in order, and a real one; some cells are missing."""
     frame = pd.DataFrame(codes[:, 2:].astype(int), columns=["steps", "level"]).astype("category")
-    for name, own in (("price", codes[:, 0]), ("taste", codes[:, 1])):
-        frame[name] = pd.Categorical.from_codes(own.astype(int), GRADES, ordered=True)
+    for name, value in (("price", codes[:, 0]), ("taste", codes[:, 1])):
+        frame[name] = pd.Categorical.from_codes(value.astype(int), GRADES, ordered=True)
     frame["size"] = codes[:, 0] + np.random.default_rng(0).normal(size=len(codes))
     frame.loc[frame.index[::7], "taste"] = None
     return frame
@@ -146,11 +146,11 @@ def joint(process, column):
     return np.full(3, (k - 1) / 2), variance * np.exp(-2 * process.rate * heights), variance
 
 
-def test_likelihood_and_predictions_are_those_of_the_gaussian_scores():
+def test_custom_process_likelihood_and_predictions_match_gaussian():
     process, X = OrderedStates([4, 3], 0.6, 0.2), np.array([[0.0, 1.0], [1.0, 2.0], [3.0, np.nan]])
     mean, covariance, variance = joint(process, 0)
-    seen = covariance + np.eye(3) * (0.2 * variance + ROUNDING)
-    expected = multivariate_normal(mean, seen).logpdf(X[:, 0])
+    observed = covariance + np.eye(3) * (0.2 * variance + ROUNDING)
+    expected = multivariate_normal(mean, observed).logpdf(X[:, 0])
     assert process.log_likelihood(TREE, X) == pytest.approx(
         expected + multivariate_normal(*_two(joint(process, 1))).logpdf(X[:2, 1])
     )
@@ -169,7 +169,7 @@ def _two(of_column):
 
 @CLASSES
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_inference(kind, codes):
+def test_custom_process_in_all_inference_methods(kind, codes):
     greedy = ct.greedy(codes, kind())
     assert greedy.process.n_states == (codes.max(axis=0) + 1).tolist()
     assert greedy.log_joint == pytest.approx(ct.log_joint(greedy.tree, codes, kind()))
@@ -183,7 +183,7 @@ def test_inference(kind, codes):
     assert by_neighbors.tree.n_leaves == len(codes)
 
 
-def test_the_rate_is_sampled_from_its_posterior():
+def test_custom_sampler_matches_posterior():
     """The mean of 300 draws, worth at least 100, against quadrature: 5 standard errors, less than 1 in 10**6."""
     X = np.array([[0.0, 1.0], [1.0, 2.0], [3.0, 0.0]])
     process = OrderedStates([4, 3])
@@ -193,18 +193,18 @@ def test_the_rate_is_sampled_from_its_posterior():
     weights /= weights.sum()
     mean = weights @ rates
     sd = np.sqrt(weights @ (rates - mean) ** 2)
-    sampler, rng, drawn = process.sampler(X, False), np.random.default_rng(0), []
+    sampler, rng, draws = process.sampler(X, False), np.random.default_rng(0), []
     for _ in range(300):
         process = sampler.draw(process, TREE, rng)
-        drawn.append(process.rate)
-    assert np.mean(drawn) == pytest.approx(mean, abs=5 * sd / np.sqrt(100))
+        draws.append(process.rate)
+    assert np.mean(draws) == pytest.approx(mean, abs=5 * sd / np.sqrt(100))
 
 
 @pytest.mark.parametrize(
     ("kind", "inference"), [(OrderedStates, "greedy"), (Minimal, "greedy"), (Minimal, "smc"), (OrderedStates, "mcmc")]
 )
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_estimators_files_and_reports(kind, inference, frame, tmp_path, monkeypatch, capsys):
+def test_custom_process_in_estimators_files_and_reports(kind, inference, frame, tmp_path, monkeypatch, capsys):
     model = ct.CoalescentClustering(
         inference=inference, categorical_process=kind(), n_particles=10, n_samples=30, n_chains=2, random_state=0
     ).fit(frame)
@@ -228,7 +228,7 @@ def test_estimators_files_and_reports(kind, inference, frame, tmp_path, monkeypa
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_imputation(frame):
+def test_custom_process_in_imputation(frame):
     imputer = ct.CoalescentImputer(categorical_process=Minimal(), random_state=0)
     filled = imputer.fit_transform(frame)
     assert not filled.isna().any().any()
@@ -238,7 +238,7 @@ def test_imputation(frame):
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_a_process_for_real_columns(frame):
+def test_estimator_accepts_process_for_real_columns(frame):
     template = ct.Brownian(0.4, 0.3)
     model = ct.CoalescentClustering(real_process=template, random_state=0).fit(frame[["size", "price"]])
     assert model.parameters_["size"]["process"] == "brownian"
@@ -252,13 +252,13 @@ def test_a_process_for_real_columns(frame):
         ({"categorical_process": "multinomial"}, "categorical_process is 'multinomial'"),
     ],
 )
-def test_invalid_processes(arguments, message, frame):
+def test_invalid_processes_are_rejected(arguments, message, frame):
     with pytest.raises(InputError, match=message):
         ct.CoalescentClustering(**arguments).fit(frame)
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_a_file_with_an_unknown_process_says_what_to_import(frame, tmp_path):
+def test_unknown_process_in_model_file_names_import(frame, tmp_path):
     path = tmp_path / "model.coaltree"
     ct.CoalescentClustering(categorical_process=OrderedStates(), random_state=0).fit(frame[["price"]]).save(path)
     program = f"import coaltree as ct; ct.load_model({str(path)!r})"
@@ -274,7 +274,7 @@ def test_builtin_process_names_are_reserved():
             kind = "brownian"
 
 
-def test_a_class_without_a_name_cannot_be_saved():
+def test_process_without_kind_cannot_be_saved():
     class Nameless(OrderedStates):
         pass
 

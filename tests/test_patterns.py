@@ -23,8 +23,8 @@ def repeated_table(n=7, n_columns=60, seed=0):
     few[rng.random(few.shape) < 0.1] = np.nan
     chosen = few[:, rng.integers(12, size=n_columns)]
     for d in range(n_columns):
-        seen = ~np.isnan(chosen[:, d])
-        chosen[seen, d] = rng.permutation(4)[chosen[seen, d].astype(int)]
+        observed = ~np.isnan(chosen[:, d])
+        chosen[observed, d] = rng.permutation(4)[chosen[observed, d].astype(int)]
     return chosen
 
 
@@ -42,13 +42,13 @@ def processes():
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
 @pytest.mark.filterwarnings("ignore:The particles")
 @pytest.mark.parametrize("kind", processes())
-def test_patterns_leave_results_as_they_are(kind, monkeypatch):
+def test_patterns_do_not_change_results(kind, monkeypatch):
     X, process = repeated_table(), processes()[kind]
 
     def results():
         n_sites = process.resolve(X).forest(X, 7).n_sites
-        found = ct.greedy(X, process)
-        tree = found.tree
+        result = ct.greedy(X, process)
+        tree = result.tree
         sample = ct.mcmc(X, process, n_samples=30, n_chains=1, random_state=1, n_jobs=1)
         smc = ct.smc(X, process, n_particles=20, proposal="post-post", random_state=1, n_jobs=1)
         beliefs = ct.Beliefs(tree, X, process)
@@ -71,11 +71,11 @@ def test_patterns_leave_results_as_they_are(kind, monkeypatch):
     all_columns, without = results()
     assert all_columns == 60
     assert fewer <= (36 if kind in ("unequal", "fitted") else 24)
-    for own, other in zip(with_patterns, without, strict=True):
-        assert np.asarray(own) == pytest.approx(np.asarray(other), rel=1e-6, abs=1e-9)
+    for value, other in zip(with_patterns, without, strict=True):
+        assert np.asarray(value) == pytest.approx(np.asarray(other), rel=1e-6, abs=1e-9)
 
 
-def test_states_that_nobody_has_are_one_state():
+def test_unobserved_states_are_pooled():
     X = np.array([[0, 3, 1], [0, 3, np.nan], [2, 1, 1.0]])
     process = ct.Multinomial(1.0, [[0.1, 0.2, 0.3, 0.2, 0.2], [0.4, 0.2, 0.2, 0.1, 0.1], [0.3, 0.7]])
     forest = process.forest(X, 5)
@@ -85,7 +85,7 @@ def test_states_that_nobody_has_are_one_state():
     assert np.add.reduceat(draws, [0, 5, 10], axis=1) == pytest.approx(1.0)
 
 
-def test_columns_with_other_parameters_are_other_sites():
+def test_columns_with_different_parameters_are_separate_sites():
     X = np.repeat([[0.0], [1.0], [0.0]], 8, axis=1)
     uniform = [[0.5, 0.5]] * 8
     assert ct.Multinomial(1.0, uniform).forest(X, 3).n_sites == 1
@@ -111,26 +111,26 @@ def weighted_and_repeated(kind, seed=0):
             X[1, 2] = np.nan
         else:
             weights = np.array([3, 3, 3, 3])
-    own = process.resolve(X).columns(X)[0]
-    weighted = layout.make_forest([own._replace(weight=weights.astype(float))], 2 * n - 1, True)
+    values = process.resolve(X).columns(X)[0]
+    weighted = layout.make_forest([values._replace(weight=weights.astype(float))], 2 * n - 1, True)
     copies = np.repeat(np.arange(4), weights)
     if kind.startswith("sites"):
-        starts = np.cumsum([0, *map(len, own.equilibrium)])
+        starts = np.cumsum([0, *map(len, values.equilibrium)])
         states = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in copies])
-        q = [own.equilibrium[c] for c in copies]
-        repeated = own._replace(message=own.message[:, states], equilibrium=q, rate=own.rate[copies])
+        q = [values.equilibrium[c] for c in copies]
+        repeated = values._replace(message=values.message[:, states], equilibrium=q, rate=values.rate[copies])
     else:
-        spread = own.spread if own.complete else own.spread[:, copies]
-        scale = None if own.log_scale is None else own.log_scale[copies]
-        center = None if own.center is None else own.center[copies]
-        repeated = own._replace(mean=own.mean[:, copies], spread=spread, log_scale=scale, center=center)
+        spread = values.spread if values.complete else values.spread[:, copies]
+        scale = None if values.log_scale is None else values.log_scale[copies]
+        center = None if values.center is None else values.center[copies]
+        repeated = values._replace(mean=values.mean[:, copies], spread=spread, log_scale=scale, center=center)
     return weighted, layout.make_forest([repeated], 2 * n - 1, True, patterns=False)
 
 
 @pytest.mark.parametrize(
     "kind", ["sites", "sites of one rate", "brownian", "brownian complete", "stationary", "stationary complete"]
 )
-def test_a_weight_counts_as_copies_do(kind):
+def test_site_weights_act_like_copies(kind):
     forests = weighted_and_repeated(kind)
     answers = []
     for forest in forests:
@@ -138,28 +138,28 @@ def test_a_weight_counts_as_copies_do(kind):
         pair, place = op.Pair(forest), op.Place(forest)
         op.merge(forest, 0, 1, 0.4, 5, pair)
         np.asarray(forest.height)[5] = 0.4
-        found = list(np.asarray(forest.log_norm)[:5])
+        actual = list(np.asarray(forest.log_norm)[:5])
         for i, j in [(2, 3), (3, 4), (5, 2), (5, 4)]:
             op.load_pair(forest, i, j, pair)
             shift = op.pair_shift(forest, i, j)
             for h in (0.4, 0.7, 3.0):
-                found += [op.log_z(forest, pair, h), *op.slopes(forest, pair, h)]
-            found += [op.least_slope(forest, pair, 0.5, 0.9, shift), *op.drop_falls_range(forest, pair, 0.5, 0.9)]
-            found.append(op.highest(forest, pair, 1.0))
-            found.append(search.best_height(forest, pair, shift, 1.0, 0.4, np.inf))
+                actual += [op.log_z(forest, pair, h), *op.slopes(forest, pair, h)]
+            actual += [op.least_slope(forest, pair, 0.5, 0.9, shift), *op.drop_falls_range(forest, pair, 0.5, 0.9)]
+            actual.append(op.highest(forest, pair, 1.0))
+            actual.append(search.best_height(forest, pair, shift, 1.0, 0.4, np.inf))
             if not forest.complete:
                 op.start_scan(forest, i, 0.5, 0.9, pair)
-                found.append(op.scan_slope(forest, i, j, 0.5, 0.9, shift, pair))
-        found.append(op.root_log_density(forest, 5))
+                actual.append(op.scan_slope(forest, i, j, 0.5, 0.9, shift, pair))
+        actual.append(op.root_log_density(forest, 5))
         op.load_place(forest, 5, 2, 2.0, 3, place)
-        found += [op.log_z_at(forest, place, h) for h in (0.5, 1.2, 1.9)]
-        answers.append(found)
+        actual += [op.log_z_at(forest, place, h) for h in (0.5, 1.2, 1.9)]
+        answers.append(actual)
     weighted, repeated = answers
     assert weighted == pytest.approx(repeated, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("power", [0.3, 1.7])
-def test_weighted_likelihood_by_brute_force(power):
+def test_weighted_likelihood_matches_brute_force(power):
     """All states of the interior nodes, and whole covariance matrices, on a tree of four leaves."""
     rng = np.random.default_rng(3)
     tree = ct.simulate_tree(4, random_state=3)
@@ -169,37 +169,37 @@ def test_weighted_likelihood_by_brute_force(power):
     real = ct.Brownian([0.5, 2.0], noises), ct.OrnsteinUhlenbeck(0.8, 0.0, 1.0, noises)
     parts = [(sites, X[:, :2]), (real[0], X[:, 2:4]), (real[1], X[:, 4:])]
     weights = rng.uniform(0.1, 3.0, (3, 2))
-    declared, wanted = [], 0.0
+    declared, expected = [], 0.0
     heights = tree.heights[None, 4:]
     common = exact_posterior.common_heights(tree.children.tolist(), heights)
-    for (process, own), weight in zip(parts, weights, strict=True):
-        resolved = process.resolve(own)
-        columns = resolved.columns(own)[0]
+    for (process, value), weight in zip(parts, weights, strict=True):
+        resolved = process.resolve(value)
+        columns = resolved.columns(value)[0]
         declared.append(columns._replace(weight=weight))
         for d in range(2):
-            one = own[:, d : d + 1]
+            one = value[:, d : d + 1]
             if process is sites:
                 q = np.array([0.2, 0.3, 0.5])
                 log = exact_posterior.categorical_column(
-                    own[:, d], sites.rate[d], q, 0.1, tree.children.tolist(), heights
+                    value[:, d], sites.rate[d], q, 0.1, tree.children.tolist(), heights
                 )
                 log -= np.log(q[one[~np.isnan(one)].astype(int)]).sum()
             elif process is real[0]:
-                log = exact_posterior.real_column(own[:, d], process.variance[d], noises[d], common)
+                log = exact_posterior.real_column(value[:, d], process.variance[d], noises[d], common)
             else:
-                log = exact_posterior.stationary_column(own[:, d], 0.8, 0.0, 1.0, noises[d], common)
-                seen = one[~np.isnan(one)]
-                log += 0.5 * np.sum(np.log(2 * np.pi * (1 + noises[d])) + seen**2 / (1 + noises[d]))
-            wanted += weight[d] * float(log[0])
+                log = exact_posterior.stationary_column(value[:, d], 0.8, 0.0, 1.0, noises[d], common)
+                observed = one[~np.isnan(one)]
+                log += 0.5 * np.sum(np.log(2 * np.pi * (1 + noises[d])) + observed**2 / (1 + noises[d]))
+            expected += weight[d] * float(log[0])
     forest = layout.make_forest(declared, 4)
     forest.set_power(power)
     log_z, ratios = np.empty(3), np.empty(3)
     climb(forest, tree.children, tree.heights, np.arange(7), log_z, ratios, 0, 3)
-    assert log_z.sum() == pytest.approx(power * wanted, rel=1e-10)
+    assert log_z.sum() == pytest.approx(power * expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["sites", "complete"])
-def test_chains_of_a_power_sample_its_posterior(kind):
+def test_chain_of_power_samples_powered_posterior(kind):
     """Clade and root height of three leaves by enumeration; false alarms: one in 10^4 seeds, with 4 standard errors."""
     X = np.array([[0, 0, 1, 0], [0, 1, 1, 0], [1, 1, 0, 1.0]])
     process = ct.Multinomial(1.0, [[0.5, 0.5]] * 4) if kind == "sites" else ct.OrnsteinUhlenbeck(1.0, 0.5, 0.3, 0.2)
@@ -219,8 +219,8 @@ def test_chains_of_a_power_sample_its_posterior(kind):
         sample = chain.sample()
         together.append(sorted(sample.children[0].tolist()) == [0, 1])
         roots.append(sample.heights[-1])
-    wanted = sum(h.mass for h in truth.histories if sorted(h.children[0]) == [0, 1]) / truth.evidence
+    expected = sum(h.mass for h in truth.histories if sorted(h.children[0]) == [0, 1]) / truth.evidence
     root = sum(h.moment for h in truth.histories) / truth.evidence
-    for values, true in ((together, wanted), (roots, root)):
+    for values, true in ((together, expected), (roots, root)):
         batches = np.mean(np.reshape(values, (40, 100)), axis=1)
         assert abs(batches.mean() - true) < 4 * batches.std(ddof=1) / np.sqrt(40)

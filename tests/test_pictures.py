@@ -1,4 +1,4 @@
-"""Heat maps, densities, co-clustering and traces: what is on the axes, against the table and the model."""
+"""Heat maps, densities, co-clustering and traces: the content of the axes, against the table and the model."""
 
 import io
 
@@ -84,7 +84,7 @@ def drawn_colors(axes, panel="table"):
     return mesh.get_facecolor()
 
 
-def painted(axes, n_columns):
+def cell_colors(axes, n_columns):
     return drawn_colors(axes).reshape(-1, n_columns, 4)
 
 
@@ -104,11 +104,11 @@ def real_color(value):
 # -- the table beside the tree ---------------------------------------------------------------------------------------
 
 
-def test_cells_have_their_colours_in_the_order_of_the_tree(model, frame):
+def test_heatmap_cells_follow_tree_order(model, frame):
     axes = ct.plot_heatmap(model)
     names = [text.get_text() for text in axes["table"].get_xticklabels()]
     assert names == ["length", "colour", "weight", "wings"]  # "same" is constant
-    colors = painted(axes, 4)
+    colors = cell_colors(axes, 4)
     ordered = frame.iloc[model.tree_.leaf_order]
     assert [text.get_text() for text in axes["table"].get_yticklabels()] == list(ordered.index)
     for j, name in ((0, "length"), (2, "weight")):
@@ -123,7 +123,7 @@ def test_cells_have_their_colours_in_the_order_of_the_tree(model, frame):
     save(axes)
 
 
-def test_rows_stand_beside_their_leaves(model):
+def test_heatmap_rows_align_with_leaves(model):
     axes = ct.plot_heatmap(model)
     axes["table"].figure.canvas.draw()
     assert axes["table"].get_ylim() == axes["dendrogram"].get_ylim()
@@ -137,16 +137,16 @@ def marks(axes):
 
 
 @pytest.mark.parametrize("missing", ["mark", "fill"])
-def test_missing_cells_have_a_mark(model, missing):
+def test_heatmap_marks_missing_cells(model, missing):
     place = model.tree_.first_positions
     assert marks(ct.plot_heatmap(model, missing=missing)) == {(0, place[3]), (1, place[8])}
 
 
-def test_missing_cells_are_blank_or_filled_as_the_imputer_fills_them(model, frame):
+def test_heatmap_shows_missing_cells_blank_or_imputed(model, frame):
     place = model.tree_.first_positions
-    blank = painted(ct.plot_heatmap(model), 4)
+    blank = cell_colors(ct.plot_heatmap(model), 4)
     np.testing.assert_array_equal(blank[place[3], 0], blank[place[8], 1])
-    filled = painted(ct.plot_heatmap(model, missing="fill"), 4)
+    filled = cell_colors(ct.plot_heatmap(model, missing="fill"), 4)
     whole = ct.CoalescentImputer(noise=0.1, real_process="ornstein-uhlenbeck").fit_transform(frame)
     z = (whole.loc["row 3", "length"] - frame["length"].mean()) / frame["length"].std(ddof=0)
     assert alike(filled[place[3], 0], real_color(z))
@@ -154,9 +154,9 @@ def test_missing_cells_are_blank_or_filled_as_the_imputer_fills_them(model, fram
     assert alike(filled[place[8], 1], to_rgba(shades[whole.loc["row 8", "colour"]]))
 
 
-def test_clades_show_means_and_most_frequent_categories(model, frame):
+def test_collapsed_heatmap_shows_means_and_modes(model, frame):
     axes = ct.plot_heatmap(model, collapse=4, columns=["weight", "colour"])
-    colors = painted(axes, 2)
+    colors = cell_colors(axes, 2)
     flat = fcluster(model.linkage_, 4, criterion="maxclust")[model.tree_.leaf_order]
     z = ((frame["weight"] - frame["weight"].mean()) / frame["weight"].std(ddof=0)).iloc[model.tree_.leaf_order]
     ordered = frame["colour"].iloc[model.tree_.leaf_order]
@@ -173,23 +173,23 @@ def test_clades_show_means_and_most_frequent_categories(model, frame):
     save(axes)
 
 
-def test_the_key_names_clusters_and_categories(model):
+def test_heatmap_key_names_clusters_and_categories(model):
     axes = ct.plot_heatmap(model, labels=["east"] * 10 + ["west"] * (N - 10))
     lines = [text.get_text() for text in axes["key"].get_legend().get_texts()]
     assert lines == ["cluster", "east", "west", "colour", "blue", "green", "red", "wings", "False", "True"]
 
 
-def test_rare_categories_are_grey():
+def test_heatmap_draws_rare_categories_grey():
     frame = pd.DataFrame({"c": [f"c{i % 9}" for i in range(30)] + ["rare", "odd"], "x": np.arange(32.0)})
     model = ct.CoalescentClustering().fit(frame)
     axes = ct.plot_heatmap(model, columns="c")
     lines = [text.get_text() for text in axes["key"].get_legend().get_texts()]
     assert lines[-1] == "3 others"
     at = model.tree_.first_positions[[30, 31]]
-    assert alike(painted(axes, 1)[at, 0], to_rgba(MIXED))
+    assert alike(cell_colors(axes, 1)[at, 0], to_rgba(MIXED))
 
 
-def test_odd_names_in_a_picture():
+def test_heatmap_shortens_odd_names():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(9, 9)), columns=ODD, index=[f"{name}!" for name in ODD])
     frame["<b>kind</b>"] = ODD
@@ -204,7 +204,7 @@ def test_odd_names_in_a_picture():
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_tables_of_one_and_two_rows(n):
+def test_heatmap_of_one_and_two_rows(n):
     model = ct.CoalescentClustering().fit(np.array([[0.0, 1.0], [2.0, 5.0]])[:n])
     if n == 1:
         with refused("column table"):
@@ -216,15 +216,15 @@ def test_tables_of_one_and_two_rows(n):
         save(ct.plot_density(model, resolution=8))
 
 
-def test_custom_axes(model):
+def test_heatmap_axes_option(model):
     figure = plt.figure(figsize=(8, 5))
-    own = figure.subplot_mosaic([["dendrogram", "table", "key"]])
-    assert ct.plot_heatmap(model, axes=own) == own
-    save(own)
+    panels = figure.subplot_mosaic([["dendrogram", "table", "key"]])
+    assert ct.plot_heatmap(model, axes=panels) == panels
+    save(panels)
     with refused("axes mapping dendrogram table key matplotlib Axes"):
-        ct.plot_heatmap(model, axes=own["table"])
+        ct.plot_heatmap(model, axes=panels["table"])
     with pytest.raises(InputError, match=r"axes\['key'\] is of type int"):
-        ct.plot_heatmap(model, axes=own | {"key": 3})
+        ct.plot_heatmap(model, axes=panels | {"key": 3})
 
 
 @pytest.mark.parametrize(
@@ -237,20 +237,20 @@ def test_custom_axes(model):
         ({"labels": [1, 2]}, "label"),
     ],
 )
-def test_invalid_heat_maps(model, options, sentence):
+def test_invalid_heatmap_options_are_rejected(model, options, sentence):
     with refused(sentence):
         ct.plot_heatmap(model, **options)
 
 
 @pytest.mark.parametrize("picture", [ct.plot_heatmap, ct.plot_density])
-def test_invalid_models(picture):
+def test_plots_reject_invalid_models(picture):
     with pytest.raises(InputError, match="has not been fitted; call its fit"):
         picture(ct.CoalescentClustering())
     with refused("model type Tree fitted CoalescentClustering"):
         picture(ct.simulate_tree(3, 0))
 
 
-def test_very_many_columns(model, monkeypatch):
+def test_heatmap_rejects_too_many_columns(model, monkeypatch):
     monkeypatch.setattr(heatmap_module, "MAX_COLUMNS", 2)
     with refused("4 columns 2"):
         ct.plot_heatmap(model)
@@ -260,19 +260,19 @@ def test_very_many_columns(model, monkeypatch):
 # -- densities ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_density_is_that_of_new_rows_with_all_else_missing(model, frame):
+def test_plot_density_matches_score_samples(model, frame):
     columns = {column.name: column for column in encoded_columns(model.encoding_)}
     pair = columns["weight"], columns["length"]
     codes = [np.array([-1.0, 0.5]), np.array([0.0, 0.3, 1.0])]
-    units = [column.scale.decode(own) for column, own in zip(pair, codes, strict=True)]
-    found = density_module._density(check_fitted_model(model), pair, units, 4)
+    units = [column.scale.decode(code) for column, code in zip(pair, codes, strict=True)]
+    predicted = density_module._density(check_fitted_model(model), pair, units, 4)
     for i, length in enumerate(units[1]):
         for j, weight in enumerate(units[0]):
             new = frame.iloc[:1].assign(length=length, weight=weight, colour=None, wings=None)
-            assert found[i, j] == pytest.approx(np.exp(model.score_samples(new)[0]))
+            assert predicted[i, j] == pytest.approx(np.exp(model.score_samples(new)[0]))
 
 
-def test_contours_hold_their_shares():
+def test_density_contours_contain_stated_shares():
     x = np.linspace(-5, 5, 201)
     density = np.exp(-0.5 * (x[:, None] ** 2 + x**2)) / (2 * np.pi)
     levels = density_module._levels(density, np.array([0.5, 0.9]))
@@ -280,7 +280,7 @@ def test_contours_hold_their_shares():
     assert levels == pytest.approx([0.1 / (2 * np.pi), 0.5 / (2 * np.pi)], rel=0.02)
 
 
-def test_leaves_stand_at_their_rows_and_merges_at_their_means(plain, numbers):
+def test_plot_density_places_leaves_and_merges(plain, numbers):
     ax = ct.plot_density(plain, resolution=12)
     (points,) = (c for c in ax.collections if isinstance(c, PathCollection))
     np.testing.assert_allclose(points.get_offsets(), numbers)
@@ -295,7 +295,7 @@ def test_leaves_stand_at_their_rows_and_merges_at_their_means(plain, numbers):
     save(ax)
 
 
-def test_columns_are_named(model):
+def test_plot_density_column_options(model):
     ax = ct.plot_density(model, "weight", "length", resolution=8, tree=False)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("weight", "length")
     assert not any(isinstance(c, LineCollection) and not hasattr(c, "levels") for c in ax.collections)
@@ -314,7 +314,7 @@ def test_columns_are_named(model):
         ((), {"ax": "here"}, "ax type str"),
     ],
 )
-def test_invalid_density_plots(model, arguments, options, sentence):
+def test_invalid_density_plot_options_are_rejected(model, arguments, options, sentence):
     with refused(sentence):
         ct.plot_density(model, *arguments, **options)
 
@@ -322,20 +322,20 @@ def test_invalid_density_plots(model, arguments, options, sentence):
 # -- samples -----------------------------------------------------------------------------------------------------------
 
 
-def test_co_clustering_in_the_order_of_the_tree(sampled):
+def test_plot_co_clustering_follows_tree_order(sampled):
     axes = ct.plot_co_clustering(sampled)
     (mesh,) = (c for c in axes["matrix"].collections if isinstance(c, QuadMesh))
     order = sampled.tree_.leaf_order
     expected = sampled.sample_.co_clustering(n_clusters=3)
-    drawn = np.asarray(mesh.get_array()).reshape(12, 12)
+    draws = np.asarray(mesh.get_array()).reshape(12, 12)
     for i in range(12):
         for j in range(12):
-            assert drawn[i, j] == expected[order[i], order[j]]
+            assert draws[i, j] == expected[order[i], order[j]]
     assert [text.get_text() for text in axes["matrix"].get_yticklabels()] == [str(i) for i in order]
     save(axes)
 
 
-def test_co_clustering_of_a_sample_alone(sampled):
+def test_plot_co_clustering_of_sample(sampled):
     axes = ct.plot_co_clustering(sampled.sample_, n_clusters=2)
     (mesh,) = (c for c in axes["matrix"].collections if isinstance(c, QuadMesh))
     order = sampled.sample_.ccd0().leaf_order
@@ -343,7 +343,7 @@ def test_co_clustering_of_a_sample_alone(sampled):
     np.testing.assert_array_equal(np.asarray(mesh.get_array()).reshape(12, 12), expected)
 
 
-def test_invalid_co_clustering_plots(plain):
+def test_invalid_co_clustering_options_are_rejected(plain):
     with refused("sample trees TreeSample"):
         ct.plot_co_clustering(plain)
     huge = ct.TreeSample([ct.simulate_tree(3001, 0)])
@@ -354,20 +354,20 @@ def test_invalid_co_clustering_plots(plain):
     save(ct.plot_co_clustering(ct.TreeSample([ct.simulate_tree(1, 0)]), n_clusters=1))
 
 
-def test_traces_of_one_particle_are_sums_over_its_merges(numbers):
+def test_evidence_trace_of_one_particle_sums_merges(numbers):
     process = ct.Brownian([1.0, 4.0], 0.1)
     result = ct.smc(numbers[:8], process, "prior-prior", 1, threshold=0.0, random_state=5)
     log_z = merge_log_likelihoods(process, result.trees[0], numbers[:8]).log_z
     np.testing.assert_allclose(result.log_evidence_traces[0], np.cumsum(log_z))
 
 
-def test_traces_end_at_the_evidence(sampled):
+def test_evidence_traces_end_at_evidence(sampled):
     sample = sampled.sample_
     np.testing.assert_array_equal(sample.log_evidence_traces[:, -1], sample.run_log_evidences)
     assert sample.runs.tolist() == [0] * 20 + [1] * 20 + [2] * 20
 
 
-def test_traces_on_the_axes(sampled):
+def test_plot_evidence_draws_traces(sampled):
     sample = sampled.sample_
     axes = ct.plot_evidence(sampled)
     for panel, expected in (("evidence", sample.log_evidence_traces), ("ess", sample.run_ess)):
@@ -381,20 +381,20 @@ def test_traces_on_the_axes(sampled):
         save(ct.plot_evidence(ct.smc(np.zeros((n, 1)), ct.Brownian(noise=1.0), n_particles=2, random_state=0)))
 
 
-def test_missing_traces(sampled):
+def test_plot_evidence_rejects_results_without_traces(sampled):
     with refused("result type Tree smc"):
         ct.plot_evidence(ct.simulate_tree(3, 0))
     with refused("result type TreeSample smc"):
         ct.plot_evidence(ct.TreeSample(sampled.sample_.trees))
 
 
-def test_traces_of_a_model_from_a_file(sampled, tmp_path):
+def test_plot_evidence_of_loaded_model(sampled, tmp_path):
     sampled.save(tmp_path / "m")
     before, after = (ct.plot_evidence(model) for model in (sampled, ct.load_model(tmp_path / "m")))
     for panel in ("evidence", "ess"):
-        drawn = [[line.get_xydata().tolist() for line in axes[panel].get_lines()] for axes in (before, after)]
-        assert drawn[0] == drawn[1]
-        assert len(drawn[0]) >= 3
+        draws = [[line.get_xydata().tolist() for line in axes[panel].get_lines()] for axes in (before, after)]
+        assert draws[0] == draws[1]
+        assert len(draws[0]) >= 3
     assert before["evidence"].get_title(loc="left") == after["evidence"].get_title(loc="left")
 
 
@@ -406,7 +406,7 @@ def test_traces_of_a_model_from_a_file(sampled, tmp_path):
         lambda model: ct.plot_lineages(model.tree_),
     ],
 )
-def test_missing_matplotlib_is_named(plain, monkeypatch, draw):
+def test_missing_matplotlib_has_install_hint(plain, monkeypatch, draw):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     with refused("matplotlib pip install coaltree[plot]", MissingDependencyError):
         draw(plain)

@@ -1,4 +1,4 @@
-"""Places in groups of which rows look at some: the answers are those of all places."""
+"""Attachment points in groups, of which rows evaluate only some: the same results as with all points."""
 
 import numpy as np
 import pytest
@@ -55,10 +55,10 @@ class Dense:
         """Expected heights of the merges with all leaves: on the way down from the root, clade by clade."""
         n = tree.n_leaves
         below = np.bincount(self.at.nodes, self.shares[row], minlength=tree.n_nodes)
-        own = np.bincount(self.at.nodes, self.shares[row] * self.at.heights, minlength=tree.n_nodes)
+        node_heights = np.bincount(self.at.nodes, self.shares[row] * self.at.heights, minlength=tree.n_nodes)
         for k, (a, b) in enumerate(tree.children):
             below[n + k] += below[a] + below[b]
-        expected = own.copy()
+        expected = node_heights.copy()
         for k, (a, b) in reversed(list(enumerate(tree.children))):
             expected[a] += expected[n + k] + below[b] * tree.heights[n + k]
             expected[b] += expected[n + k] + below[a] * tree.heights[n + k]
@@ -89,9 +89,9 @@ def table(request):
     return tree, X, process, rows, Dense(tree, X, process, rows)
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_results_match_exhaustive_evaluation(prunes, monkeypatch, table, kept):
-    if not kept:  # tables are made again and again
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_results_match_exhaustive_evaluation(prunes, monkeypatch, table, is_cached):
+    if not is_cached:  # tables are made again and again
         monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)
         monkeypatch.setattr(groups_module, "MAX_NEW_NUMBERS", 20_000)
         monkeypatch.setattr(groups_module, "MAX_LARGE_BLOCK_NUMBERS", 50_000)
@@ -101,7 +101,7 @@ def test_results_match_exhaustive_evaluation(prunes, monkeypatch, table, kept):
     cells = predictor.cells(rows)
     mean = dense.shares @ dense.mean
     np.testing.assert_allclose(cells.mean, mean, atol=1e-7)
-    variance = [own @ (dense.sd**2 + (dense.mean - m) ** 2) for own, m in zip(dense.shares, mean, strict=True)]
+    variance = [share @ (dense.sd**2 + (dense.mean - m) ** 2) for share, m in zip(dense.shares, mean, strict=True)]
     np.testing.assert_allclose(cells.sd**2, variance, atol=1e-6)
     np.testing.assert_allclose(cells.probability, dense.shares @ dense.probability, atol=1e-8)
     placed = predictor.place(rows, tree, 4)
@@ -111,8 +111,8 @@ def test_results_match_exhaustive_evaluation(prunes, monkeypatch, table, kept):
     clusters = predictor.cluster_shares(rows, labels)
     parts = np.array([np.bincount(labels[tree.leaves_below(i)], minlength=20) for i in range(tree.n_nodes)])
     parts = parts / tree.leaf_counts[:, None]
-    for k, own in enumerate(dense.shares):
-        branches = np.bincount(dense.at.nodes, own, minlength=tree.n_nodes)
+    for k, share in enumerate(dense.shares):
+        branches = np.bincount(dense.at.nodes, share, minlength=tree.n_nodes)
         assert branches[placed.node[k]] == pytest.approx(branches.max(), abs=1e-8)
         assert placed.probability[k] == pytest.approx(branches.max(), abs=1e-8)
         assert dense.below(k, placed.height_low[k]) == pytest.approx(0.05, abs=1e-8)
@@ -124,21 +124,21 @@ def test_results_match_exhaustive_evaluation(prunes, monkeypatch, table, kept):
         np.testing.assert_allclose(clusters[k], branches @ parts, atol=1e-8)
 
 
-def test_bounds_hold(prunes, table):
+def test_group_bounds_are_upper_bounds(prunes, table):
     tree, X, process, rows, dense = table
     groups = Predictor.from_trees([tree], np.ones(1), X, process).groups
     bounds = groups.bound(groups.make_rows(rows))
     place_of = {
         (node, height): k for k, (node, height) in enumerate(zip(dense.at.nodes, dense.at.heights, strict=True))
     }
-    at = [place_of[own] for own in zip(groups.points.nodes, groups.points.heights, strict=True)]
+    at = [place_of[value] for value in zip(groups.points.nodes, groups.points.heights, strict=True)]
     assert sorted(at) == list(range(len(dense.at.nodes)))
     for g, (start, stop) in enumerate(zip(groups.starts, groups.stops, strict=True)):
         exact = logsumexp(dense.logs[:, at[start:stop]], axis=1)
         assert np.all(bounds[:, g] >= exact - 1e-9 * np.abs(exact))
 
 
-def test_most_groups_are_skipped(prunes, table):
+def test_most_attachment_groups_are_skipped(prunes, table):
     tree, X, process, rows, _ = table
     groups = Predictor.from_trees([tree], np.ones(1), X, process).groups
     needed = groups._find_needed_groups(groups.make_rows(rows))
@@ -147,34 +147,34 @@ def test_most_groups_are_skipped(prunes, table):
         assert np.median(needed.mean(axis=1)) < 0.5
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_results_are_independent_of_threads(prunes, monkeypatch, table, kept):
-    if not kept:
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_grouped_predictions_are_independent_of_threads(prunes, monkeypatch, table, is_cached):
+    if not is_cached:
         monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)
     monkeypatch.setattr(groups_module, "BLOCK_ROWS", 7)
     tree, X, process, rows, _ = table
-    found = []
+    results = []
     for n_jobs in (1, 3):
         predictor = Predictor.from_trees([tree], np.ones(1), X, process, n_jobs)
         cells = predictor.cells(rows)
-        drawn = predictor.draw(rows, 2, np.random.default_rng(0))
-        found.append([*predictor.place(rows, tree, 3), cells.mean, cells.sd, cells.probability, drawn])
-    for a, b in zip(*found, strict=True):
+        draws = predictor.draw(rows, 2, np.random.default_rng(0))
+        results.append([*predictor.place(rows, tree, 3), cells.mean, cells.sd, cells.probability, draws])
+    for a, b in zip(*results, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_draws_come_from_places_that_are_likely(prunes, table):
+def test_draws_use_likely_attachment_points(prunes, table):
     """40 draws for each row: their mean height is within 5 standard errors of the expected one."""
     tree, X, process, rows, dense = table
     predictor = Predictor.from_trees([tree], np.ones(1), X, process)
-    drawn = predictor._draw_points(rows, 40, np.random.default_rng(0))
-    heights = predictor.groups.points.heights[drawn].mean(axis=0)
+    draws = predictor._draw_points(rows, 40, np.random.default_rng(0))
+    heights = predictor.groups.points.heights[draws].mean(axis=0)
     mean = dense.shares @ dense.at.heights
     sd = np.sqrt(np.maximum(dense.shares @ dense.at.heights**2 - mean**2, 0))
     assert np.all(np.abs(heights - mean) < 5 * sd / np.sqrt(40) + 1e-12)
 
 
-def test_several_trees(prunes):
+def test_grouped_predictions_of_several_trees(prunes):
     rng = np.random.default_rng(0)
     trees = [ct.simulate_tree(700, rng) for _ in range(3)]
     process = ct.Brownian(1.0, 0.01)
@@ -183,7 +183,7 @@ def test_several_trees(prunes):
     weights = np.array([0.5, 0.3, 0.2])
     both = Predictor.from_trees(trees, weights, X, process)
     dense = [Dense(tree, X, process, rows) for tree in trees]
-    logs = np.array([own.log_density for own in dense]) + np.log(weights)[:, None]
+    logs = np.array([value.log_density for value in dense]) + np.log(weights)[:, None]
     total = logsumexp(logs, axis=0)
     np.testing.assert_allclose(both.log_density(rows), total, atol=1e-8)
     placed = both.place(rows, trees[0], 2)
@@ -193,8 +193,8 @@ def test_several_trees(prunes):
         np.testing.assert_allclose(placed.nearest_height[k], np.sort(expected)[:2], atol=1e-8)
 
 
-def test_tables_that_are_not_kept_need_no_bounds(monkeypatch, table):
-    """Wide tables: few places, but so many columns that their tables are made again for every block."""
+def test_wide_tables_are_evaluated_without_bounds(monkeypatch, table):
+    """Wide tables have few attachment points, but so many columns that their tables are recomputed for every block."""
     tree, X, process, rows, _ = table
     expected = Predictor.from_trees([tree], np.ones(1), X, process).log_density(rows)
     monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)

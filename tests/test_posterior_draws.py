@@ -36,7 +36,7 @@ MIXED_TABLE = MIXED.simulate(TREE, 2)
 PATTERNS = [[], [0], [2], [0, 1], [1, 2], [0, 1, 2]]
 
 
-def holed_rows(X, patterns):
+def rows_with_missing_cells(X, patterns):
     """One row for each pattern, its real columns as in the pattern."""
     rows = X[[0, 2, 1, 4, 3, 0]] + 0.3 * np.round(RNG.normal(size=X.shape[1]), 1) * (X[[0, 2, 1, 4, 3, 0]] % 1 != 0)
     for row, pattern in zip(rows, patterns, strict=True):
@@ -45,9 +45,13 @@ def holed_rows(X, patterns):
 
 
 CASES = {
-    "noise": (SCALAR, TABLE, holed_rows(TABLE, PATTERNS)),
-    "matrix of noise": (MATRIX, TABLE, holed_rows(TABLE, PATTERNS)),
-    "mixed": (MIXED, MIXED_TABLE, holed_rows(MIXED_TABLE, [[0], [3, 2], [1], [0, 3], [0, 1, 3, 4], [1, 3]])),
+    "noise": (SCALAR, TABLE, rows_with_missing_cells(TABLE, PATTERNS)),
+    "matrix of noise": (MATRIX, TABLE, rows_with_missing_cells(TABLE, PATTERNS)),
+    "mixed": (
+        MIXED,
+        MIXED_TABLE,
+        rows_with_missing_cells(MIXED_TABLE, [[0], [3, 2], [1], [0, 3], [0, 1, 3, 4], [1, 3]]),
+    ),
 }
 
 
@@ -58,7 +62,7 @@ def meeting_heights(tree):
     n = tree.n_leaves
     return np.array(
         [
-            [min(h for h, own in zip(tree.heights, below, strict=True) if {i, j} <= own) for j in range(n)]
+            [min(h for h, value in zip(tree.heights, below, strict=True) if {i, j} <= value) for j in range(n)]
             for i in range(n)
         ]
     )
@@ -73,7 +77,7 @@ def covariance_of(process, tree):
     return np.kron(between, variance) + np.kron(np.eye(tree.n_leaves), noise)
 
 
-def conditioned(mean, covariance, values):
+def condition(mean, covariance, values):
     """Log density of what is known of a Gaussian vector, mean and covariance of the rest given that."""
     known = ~np.isnan(values)
     log_density = multivariate_normal(mean[known], covariance[np.ix_(known, known)]).logpdf(values[known])
@@ -89,7 +93,7 @@ class BruteForce:
         gaussian = process.parts[0][0] if isinstance(process, ct.Mixed) else process
         real = REAL[process]
         at = grid(tree)
-        whole = conditioned(np.tile(gaussian.mean, len(X)), covariance_of(gaussian, tree), X[:, real].ravel())[0]
+        whole = condition(np.tile(gaussian.mean, len(X)), covariance_of(gaussian, tree), X[:, real].ravel())[0]
         logs, self.means, self.variances = at.log_masses.copy(), [], []
         codes = None
         if isinstance(process, ct.Mixed):
@@ -100,7 +104,7 @@ class BruteForce:
             logs += [mutation.log_likelihood(grown, codes) for grown in at.grown]
         values = np.concatenate([X[:, real].ravel(), row[real]])
         for k, grown in enumerate(at.grown):
-            joint, mean, covariance = conditioned(
+            joint, mean, covariance = condition(
                 np.tile(gaussian.mean, len(X) + 1), covariance_of(gaussian, grown), values
             )
             logs[k] += joint - whole
@@ -128,30 +132,30 @@ def single(process, X, tree=TREE, completed=None, **options):
 
 
 class TestBruteForce:
-    def test_density(self, case):
+    def test_density_matches_brute_force(self, case):
         process, X, rows, brute = case
-        found = single(process, X).log_density(rows)
-        np.testing.assert_allclose(found, [each.log_density for each in brute], atol=2e-3)
-        np.testing.assert_array_equal(single(process, X).place(rows, TREE, 1).log_density, found)
+        predicted = single(process, X).log_density(rows)
+        np.testing.assert_allclose(predicted, [each.log_density for each in brute], atol=2e-3)
+        np.testing.assert_array_equal(single(process, X).place(rows, TREE, 1).log_density, predicted)
 
-    def test_missing_cells(self, case):
+    def test_missing_cells_match_brute_force(self, case):
         process, X, rows, brute = case
-        found = single(process, X).cells(rows)
-        assert found.real.tolist() == REAL[process]
+        predicted = single(process, X).cells(rows)
+        assert predicted.real.tolist() == REAL[process]
         for k, (row, each) in enumerate(zip(rows, brute, strict=True)):
             missing = np.isnan(row[REAL[process]])
             mean, sd = each.moments()
-            np.testing.assert_allclose(found.mean[k, missing], mean, atol=3e-3)
-            np.testing.assert_allclose(found.sd[k, missing], sd, rtol=5e-3)
+            np.testing.assert_allclose(predicted.mean[k, missing], mean, atol=3e-3)
+            np.testing.assert_allclose(predicted.sd[k, missing], sd, rtol=5e-3)
 
     def test_observed_cells_have_leaf_predictions(self, case):
         process, X, rows, brute = case
-        found = single(process, X).cells(rows)
+        predicted = single(process, X).cells(rows)
         gaussian = process.parts[0][0] if isinstance(process, ct.Mixed) else process
         for k, each in enumerate(brute[:3]):
             empty = np.full(3, nan)
             alone = [
-                conditioned(
+                condition(
                     np.tile(gaussian.mean, 6),
                     covariance_of(gaussian, grown),
                     np.concatenate([X[:, REAL[process]].ravel(), empty]),
@@ -159,9 +163,9 @@ class TestBruteForce:
                 for grown in grid(TREE).grown
             ]
             observed = ~np.isnan(rows[k][REAL[process]])
-            np.testing.assert_allclose(found.mean[k, observed], (each.shares @ alone)[observed], atol=3e-3)
+            np.testing.assert_allclose(predicted.mean[k, observed], (each.shares @ alone)[observed], atol=3e-3)
 
-    def test_places(self, case):
+    def test_placements_match_brute_force(self, case):
         process, X, rows, brute = case
         placed = single(process, X).place(rows, TREE, 1)
         for k, each in enumerate(brute):
@@ -169,39 +173,39 @@ class TestBruteForce:
             assert placed.probability[k] == pytest.approx(branches.max(), abs=3e-3)
             assert placed.height[k] == pytest.approx(each.shares @ each.heights, rel=1e-2)
 
-    def test_clusters(self, case):
+    def test_cluster_shares_match_brute_force(self, case):
         process, X, rows, brute = case
         labels = np.array([0, 0, 1, 2, 1])
-        parts = [np.bincount(labels[list(own)], minlength=3) / len(own) for own in reference.leaves_below(TREE)]
+        parts = [np.bincount(labels[list(value)], minlength=3) / len(value) for value in reference.leaves_below(TREE)]
         expected = [np.bincount(each.nodes, each.shares) @ np.array(parts) for each in brute]
         np.testing.assert_allclose(single(process, X).cluster_shares(rows, labels), expected, atol=3e-3)
 
-    def test_draws_of_cells(self, case):
+    def test_drawn_cells_match_brute_force_moments(self, case):
         """20,000 draws for each row: mean and mean square of a missing cell are within 5 standard errors."""
         process, X, rows, _ = case
         predictor = single(process, X)
-        drawn = predictor.draw(rows, 20_000, np.random.default_rng(0))[:, :, REAL[process]]
-        assert np.all(np.isfinite(drawn))
-        found = predictor.cells(rows)
-        z = (drawn - found.mean) / found.sd
+        draws = predictor.draw(rows, 20_000, np.random.default_rng(0))[:, :, REAL[process]]
+        assert np.all(np.isfinite(draws))
+        predicted = predictor.cells(rows)
+        z = (draws - predicted.mean) / predicted.sd
         missing = np.isnan(rows[:, REAL[process]])
         assert np.all(np.abs(z.mean(axis=0)[missing]) < 5 / np.sqrt(20_000))
         errors = (z**2).std(axis=0) / np.sqrt(20_000)
         assert np.all(np.abs((z**2).mean(axis=0) - 1)[missing] < 5 * errors[missing])
 
 
-def test_missing_cells_of_a_row_are_drawn_together():
+def test_missing_cells_of_row_are_drawn_jointly():
     """Two missing cells with correlation -0.67 at every place; 20,000 draws, within 5 standard errors of brute force."""
     row = TABLE[[0]].copy()
     row[0, :2] = nan
     brute = BruteForce(TREE, TABLE, SCALAR, row[0])
     at = grid(TREE)
     values = np.concatenate([TABLE.ravel(), row[0]])
-    within = [conditioned(np.tile(MEAN, 6), covariance_of(SCALAR, grown), values)[2][0, 1] for grown in at.grown]
+    within = [condition(np.tile(MEAN, 6), covariance_of(SCALAR, grown), values)[2][0, 1] for grown in at.grown]
     means = np.array(brute.means) - brute.shares @ np.array(brute.means)
     expected = brute.shares @ (within + means[:, 0] * means[:, 1])
-    drawn = single(SCALAR, TABLE).draw(row, 20_000, np.random.default_rng(0))[:, 0, :2]
-    products = np.prod(drawn - drawn.mean(axis=0), axis=1)
+    draws = single(SCALAR, TABLE).draw(row, 20_000, np.random.default_rng(0))[:, 0, :2]
+    products = np.prod(draws - draws.mean(axis=0), axis=1)
     assert products.mean() == pytest.approx(expected, abs=5 * products.std() / np.sqrt(20_000) + 3e-3)
 
 
@@ -231,40 +235,40 @@ ENSEMBLES = {
     "full and scores": [(TREE, SCALAR, other_table(0)), (OTHER, MATRIX, SCORES.apply(other_table(1)), SCORES)],
     "diagonal and scores": [(TREE, DIAGONAL, TABLE), (OTHER, DIAGONAL, SCORES.apply(TABLE), SCORES)],
 }
-ROWS = holed_rows(TABLE, PATTERNS)
+ROWS = rows_with_missing_cells(TABLE, PATTERNS)
 
 
 def ensemble(name, weights=(1.0, 3.0), **options):
     X = TABLE.copy()
     X[[1, 3], [0, 2]] = nan
-    draws = [Draw(*own) for own in ENSEMBLES[name]]
+    draws = [Draw(*arguments) for arguments in ENSEMBLES[name]]
     both = Predictor(draws, np.array(weights), X, **options)
     return both, [Predictor([draw], np.ones(1), X) for draw in draws]
 
 
 @pytest.mark.parametrize("name", ENSEMBLES)
-def test_draws_are_a_mixture(name):
+def test_ensemble_is_mixture_of_draws(name):
     both, parts = ensemble(name)
     logs = np.array([part.log_density(ROWS) for part in parts]) + np.log([[0.25], [0.75]])
     total = logsumexp(logs, axis=0)
     np.testing.assert_allclose(both.log_density(ROWS), total, atol=1e-10)
     shares = np.exp(logs - total)[:, :, None]
     cells = [part.cells(ROWS) for part in parts]
-    found = both.cells(ROWS)
-    mean = sum(share * own.mean for share, own in zip(shares, cells, strict=True))
-    square = sum(share * (own.sd**2 + own.mean**2) for share, own in zip(shares, cells, strict=True))
-    np.testing.assert_allclose(found.mean, mean, rtol=1e-8)
-    np.testing.assert_allclose(found.sd, np.sqrt(square - mean**2), rtol=1e-8)
+    predicted = both.cells(ROWS)
+    mean = sum(share * cell.mean for share, cell in zip(shares, cells, strict=True))
+    square = sum(share * (cell.sd**2 + cell.mean**2) for share, cell in zip(shares, cells, strict=True))
+    np.testing.assert_allclose(predicted.mean, mean, rtol=1e-8)
+    np.testing.assert_allclose(predicted.sd, np.sqrt(square - mean**2), rtol=1e-8)
     labels = np.array([0, 0, 1, 2, 1])
     clusters = [part.cluster_shares(ROWS, labels) for part in parts]
-    expected = sum(share * own for share, own in zip(shares, clusters, strict=True))
+    expected = sum(share * cluster for share, cluster in zip(shares, clusters, strict=True))
     np.testing.assert_allclose(both.cluster_shares(ROWS, labels), expected, rtol=1e-8)
     heights = [part.place(ROWS, tree, 1).height for part, (tree, *_) in zip(parts, ENSEMBLES[name], strict=True)]
-    expected = sum(share[:, 0] * own for share, own in zip(shares, heights, strict=True))
+    expected = sum(share[:, 0] * height for share, height in zip(shares, heights, strict=True))
     np.testing.assert_allclose(both.place(ROWS, TREE, 1).height, expected, rtol=1e-8)
 
 
-def test_scores_are_another_table_with_a_jacobian():
+def test_normal_scores_add_jacobian():
     X, rows = SCORES.apply(TABLE), SCORES.apply(ROWS)
     for process in (MATRIX, DIAGONAL):
         scored = Predictor([Draw(OTHER, process, X, SCORES)], np.ones(1), TABLE)
@@ -276,33 +280,33 @@ def test_scores_are_another_table_with_a_jacobian():
         np.testing.assert_allclose(scored.draw(ROWS, 5, np.random.default_rng(0)), draws, atol=1e-9)
 
 
-def test_cells_by_scores_agree_with_draws():
+def test_predicted_cells_with_scores_match_draws():
     """Means of 20,000 draws, with four standard errors of play: the chance of a false alarm is below 1e-3 for all 18."""
     for process in (MATRIX, DIAGONAL):
         scored = Predictor([Draw(OTHER, process, SCORES.apply(TABLE), SCORES)], np.ones(1), TABLE)
         rows = np.array([[nan, nan, nan], TABLE[0]])
-        drawn = scored.draw(rows[:1], 20_000, np.random.default_rng(1))[:, 0]
+        draws = scored.draw(rows[:1], 20_000, np.random.default_rng(1))[:, 0]
         # a row of which nothing is known is at no particular place, so that its cells are a mixture over all of them
-        found = scored.cells(rows)
-        error = drawn.std(axis=0) / np.sqrt(20_000)
-        assert np.all(np.abs(found.mean[0] - drawn.mean(axis=0)) < 4 * error + 0.01)
-        np.testing.assert_allclose(found.sd[0], drawn.std(axis=0), rtol=0.03)
+        predicted = scored.cells(rows)
+        error = draws.std(axis=0) / np.sqrt(20_000)
+        assert np.all(np.abs(predicted.mean[0] - draws.mean(axis=0)) < 4 * error + 0.01)
+        np.testing.assert_allclose(predicted.sd[0], draws.std(axis=0), rtol=0.03)
 
 
-def test_equal_draws_count_together():
-    draws = [Draw(*own) for own in ENSEMBLES["full"]]
+def test_equal_draws_are_combined():
+    draws = [Draw(*arguments) for arguments in ENSEMBLES["full"]]
     both, _ = ensemble("full")
     again = Predictor([draws[1], draws[0], draws[1], draws[1]], np.ones(4), both.X)
     assert len(again.trees) == 2
     np.testing.assert_allclose(again.log_density(ROWS), both.log_density(ROWS), rtol=1e-12)
 
 
-def test_empty_row_attaches_according_to_prior():
+def test_empty_row_attaches_by_prior():
     both, _ = ensemble("full and diagonal")
     assert both.log_density(np.full((1, 3), nan))[0] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_densities_of_partial_rows_add_up_to_one():
+def test_density_of_partial_rows_integrates_to_one():
     x = np.arange(-30, 30, 0.01) + 0.005  # middles of intervals that knots do not cut
     for column, name in product(range(3), ["full", "full and scores", "diagonal and scores"]):
         rows = np.full((len(x), 3), nan)
@@ -340,14 +344,14 @@ def answers(predictor, rows):
 
 @pytest.mark.parametrize("name", ["full", "mixture", "scores"])
 def test_bounds_do_not_change_results(name, monkeypatch):
-    """Groups that rows need not look at are left out, and tables are made again and again."""
+    """Groups that the bounds rule out are skipped, and tables are recomputed."""
     draws, X, rows = many(name)
     whole = answers(Predictor(draws, np.ones(3), X), rows)[:-1]
     monkeypatch.setattr(groups_module, "MIN_POINTS_TO_PRUNE", 0)
     monkeypatch.setattr(groups_module, "GROUP_SIZE", 10)
-    for kept in (40_000_000, 0):
-        monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", kept)
-        monkeypatch.setattr(groups_module, "MAX_NEW_NUMBERS", 5_000 if kept == 0 else 2_000_000)
+    for value in (40_000_000, 0):
+        monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", value)
+        monkeypatch.setattr(groups_module, "MAX_NEW_NUMBERS", 5_000 if value == 0 else 2_000_000)
         predictor = Predictor(draws, np.ones(3), X)
         groups = predictor.groups
         laid_out = groups.make_rows(rows)
@@ -358,7 +362,7 @@ def test_bounds_do_not_change_results(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["full", "mixture", "scores"])
-def test_bounds_hold(name, monkeypatch):
+def test_group_bounds_are_upper_bounds(name, monkeypatch):
     draws, X, rows = many(name)
     monkeypatch.setattr(groups_module, "MIN_POINTS_TO_PRUNE", 0)
     monkeypatch.setattr(groups_module, "GROUP_SIZE", 10)
@@ -372,7 +376,7 @@ def test_bounds_hold(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["mixture", "scores"])
-def test_results_are_independent_of_threads_and_pickling(name, monkeypatch):
+def test_ensemble_is_independent_of_threads_and_pickling(name, monkeypatch):
     monkeypatch.setattr(groups_module, "BLOCK_ROWS", 7)
     draws, X, rows = many(name)
     one, two = (Predictor(draws, np.ones(3), X, n_jobs) for n_jobs in (1, 2))
@@ -394,17 +398,17 @@ def test_result_of_row_is_independent_of_other_rows():
 # -- rows of the fit -------------------------------------------------------------------------------------------------
 
 
-def expected_cells(process, tree, X, rows, given):
-    """Missing cells of each row given all other rows as X has them, and the row's own cells as given."""
-    found = []
+def expected_cells(process, tree, X, rows, table):
+    """Missing cells of each row given all other rows as X has them, and the row's own cells as in `table`."""
+    results = []
     for row in rows:
         values = X.copy()
-        values[row] = given[row]
+        values[row] = table[row]
         width = X.shape[1]
-        _, mean, covariance = conditioned(np.tile(process.mean, len(X)), covariance_of(process, tree), values.ravel())
-        own = np.flatnonzero(np.isnan(values.ravel())) // width == row
-        found.append((mean[own], np.sqrt(np.diag(covariance)[own])))
-    return found
+        _, mean, covariance = condition(np.tile(process.mean, len(X)), covariance_of(process, tree), values.ravel())
+        selected = np.flatnonzero(np.isnan(values.ravel())) // width == row
+        results.append((mean[selected], np.sqrt(np.diag(covariance)[selected])))
+    return results
 
 
 FITTED = {
@@ -422,70 +426,70 @@ def fit_table():
 
 
 @pytest.mark.parametrize("name", FITTED)
-def test_cells_of_rows_of_the_fit(name):
+def test_training_cells_match_brute_force(name):
     process, filled = FITTED[name]
     X = fit_table()
     completed = np.where(np.isnan(X), np.random.default_rng(3).normal(size=X.shape), X) if filled else X
     rows = np.array([4, 1, 3, 0, 1])
-    found = single(process, X, completed=completed).training_cells(rows)
+    predicted = single(process, X, completed=completed).training_cells(rows)
     for k, (row, (mean, sd)) in enumerate(zip(rows, expected_cells(process, TREE, completed, rows, X), strict=True)):
         missing = np.isnan(X[row])
-        np.testing.assert_allclose(found.mean[k, missing], mean, atol=1e-9)
-        np.testing.assert_allclose(found.sd[k, missing], sd, rtol=1e-9)
+        np.testing.assert_allclose(predicted.mean[k, missing], mean, atol=1e-9)
+        np.testing.assert_allclose(predicted.sd[k, missing], sd, rtol=1e-9)
 
 
-def test_categorical_cells_of_rows_of_the_fit():
+def test_categorical_training_cells_match_brute_force():
     X = MIXED_TABLE.copy()
     X[[0, 2], [4, 2]] = nan
     X[1, 3] = nan
     completed = X.copy()
     completed[1, 3] = 0.4
-    found = single(MIXED, X, completed=completed).training_cells(np.arange(5))
+    predicted = single(MIXED, X, completed=completed).training_cells(np.arange(5))
     at_leaves = ct.Beliefs(TREE, X[:, [4, 2]], MUTATION).leaves()
-    np.testing.assert_allclose(found.probability[0, :3], at_leaves.probability[0, :3])
-    np.testing.assert_allclose(found.probability[2, 3:], at_leaves.probability[2, 3:])
+    np.testing.assert_allclose(predicted.probability[0, :3], at_leaves.probability[0, :3])
+    np.testing.assert_allclose(predicted.probability[2, 3:], at_leaves.probability[2, 3:])
     real = expected_cells(MATRIX, TREE, completed[:, [3, 0, 1]], [1], X[:, [3, 0, 1]])[0]
-    np.testing.assert_allclose([found.mean[1, 0], found.sd[1, 0]], np.ravel(real))
+    np.testing.assert_allclose([predicted.mean[1, 0], predicted.sd[1, 0]], np.ravel(real))
 
 
-def test_fitted_cells_of_draws_are_a_mixture():
+def test_training_cells_are_mixture_over_draws():
     both, parts = ensemble("full")
     rows = np.array([3, 1])
     cells = [part.training_cells(rows) for part in parts]
-    found = both.training_cells(rows)
+    predicted = both.training_cells(rows)
     mean = 0.25 * cells[0].mean + 0.75 * cells[1].mean
     square = 0.25 * (cells[0].sd ** 2 + cells[0].mean ** 2) + 0.75 * (cells[1].sd ** 2 + cells[1].mean ** 2)
-    np.testing.assert_allclose(found.mean, mean)
-    np.testing.assert_allclose(found.sd, np.sqrt(square - mean**2))
+    np.testing.assert_allclose(predicted.mean, mean)
+    np.testing.assert_allclose(predicted.sd, np.sqrt(square - mean**2))
 
 
-def test_drawn_tables_are_those_of_the_draws():
+def test_drawn_training_cells_come_from_draws():
     both, _ = ensemble("full")
-    drawn = both.draw_training_cells(np.arange(5), 40, np.random.default_rng(0))
-    seen = {tuple(table[[1, 3], [0, 2]]) for table in drawn}
-    assert seen == {tuple(own[2][[1, 3], [0, 2]]) for own in ENSEMBLES["full"]}
+    draws = both.draw_training_cells(np.arange(5), 40, np.random.default_rng(0))
+    matches = {tuple(table[[1, 3], [0, 2]]) for table in draws}
+    assert matches == {tuple(arguments[2][[1, 3], [0, 2]]) for arguments in ENSEMBLES["full"]}
 
 
-def test_remaining_missing_cells_are_drawn():
+def test_remaining_missing_training_cells_are_drawn():
     """1,000 tables: mean and sd of a missing cell are within 5 standard errors of what the other cells say."""
     X = TABLE.copy()
     X[1, 0] = nan
     predictor = single(DIAGONAL, X)
-    found = predictor.training_cells(np.array([1]))
-    drawn = predictor.draw_training_cells(np.array([1]), 1_000, np.random.default_rng(0))[:, 0, 0]
-    z = (drawn - found.mean[0, 0]) / found.sd[0, 0]
+    predicted = predictor.training_cells(np.array([1]))
+    draws = predictor.draw_training_cells(np.array([1]), 1_000, np.random.default_rng(0))[:, 0, 0]
+    z = (draws - predicted.mean[0, 0]) / predicted.sd[0, 0]
     assert abs(z.mean()) < 5 / np.sqrt(1_000)
     assert abs((z**2).mean() - 1) < 5 * np.sqrt(2 / 1_000)
 
 
-def test_one_row():
-    """With one row alone, its missing cells are what the equilibrium says of them, given its other cells."""
+def test_ensemble_of_one_row():
+    """For a single row, missing cells follow the equilibrium given the observed ones."""
     alone = ct.Tree([], [0.0])
     X = np.array([[0.5, nan, 1.5]])
     predictor = single(SCALAR, X, alone, np.array([[0.5, 0.3, 1.5]]))
-    found = predictor.training_cells(np.array([0]))
-    _, mean, covariance = conditioned(MEAN, covariance_of(SCALAR, alone), X[0])
-    np.testing.assert_allclose([found.mean[0, 1], found.sd[0, 1] ** 2], [mean[0], covariance[0, 0]])
+    predicted = predictor.training_cells(np.array([0]))
+    _, mean, covariance = condition(MEAN, covariance_of(SCALAR, alone), X[0])
+    np.testing.assert_allclose([predicted.mean[0, 1], predicted.sd[0, 1] ** 2], [mean[0], covariance[0, 0]])
     np.testing.assert_array_equal(
         predictor.draw_training_cells(np.array([0]), 1, np.random.default_rng(0))[0, 0, 1], 0.3
     )
@@ -502,7 +506,7 @@ def test_wide_tables_get_fewer_sweeps_and_rows():
         assert time <= 1.01 * posterior_draws.MAX_TIME
 
 
-def test_without_compiled_kernels_chains_are_short(monkeypatch):
+def test_chains_are_short_without_compiled_kernels(monkeypatch):
     matrix = np.random.default_rng(0).normal(size=(178, 13))
     compiled = posterior_draws._plan(*matrix.shape)
     monkeypatch.setattr(posterior_draws, "are_compiled", lambda: False)

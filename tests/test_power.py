@@ -1,4 +1,4 @@
-"""standardize="power": the transform itself, and that all that comes out is in the units of the table."""
+"""The power transform of real columns: the transform itself, and results in the units of the table."""
 
 import io
 import json
@@ -58,18 +58,18 @@ def imputer(holes):
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("share", [0.0, 0.3])
-def test_columns_are_those_of_scikit_learn(share):
+def test_power_transform_matches_scikit_learn(share):
     table = with_holes(heavy(), share)
     model = ct.CoalescentClustering(standardize="power").fit(table)
     peer = PowerTransformer().fit(table)
     np.testing.assert_allclose(model._model.matrix, peer.transform(table), rtol=1e-9, atol=1e-9)
-    assert [own.exponent for own in model.encoding_.powers] == pytest.approx(peer.lambdas_)
-    assert [own["power"] for own in model.parameters_.values()] == pytest.approx(peer.lambdas_)
+    assert [power.exponent for power in model.encoding_.powers] == pytest.approx(peer.lambdas_)
+    assert [parameters["power"] for parameters in model.parameters_.values()] == pytest.approx(peer.lambdas_)
     new = np.nanmin(table, axis=0) + np.linspace(0, 1, 7)[:, None] * np.ptp(
         table.to_numpy()[table.notna().all(axis=1)], axis=0
     )
-    found = model._read_rows(pd.DataFrame(new, columns=table.columns)).matrix
-    np.testing.assert_allclose(found, peer.transform(pd.DataFrame(new, columns=table.columns)), rtol=1e-9, atol=1e-9)
+    actual = model._read_rows(pd.DataFrame(new, columns=table.columns)).matrix
+    np.testing.assert_allclose(actual, peer.transform(pd.DataFrame(new, columns=table.columns)), rtol=1e-9, atol=1e-9)
 
 
 def test_power_transform_reduces_tail():
@@ -79,12 +79,12 @@ def test_power_transform_reduces_tail():
 
 
 @pytest.mark.parametrize("exponent", EXPONENTS)
-def test_there_and_back_and_the_slope_between(exponent):
+def test_power_transform_round_trip_and_slope(exponent):
     power = PowerTransform(exponent, 0.3, 2.0, -4.0, 5.0)
     values = np.array([-1e3, -30.0, -9.0, -2.0, -0.1, 0.3, 0.31, 1.0, 8.0, 20.0, 1e3])  # also beyond low and high
-    made = power.apply(values)
-    assert np.all(np.diff(made) > 0)
-    np.testing.assert_allclose(power.invert(made), values, rtol=1e-9)
+    created = power.apply(values)
+    assert np.all(np.diff(created) > 0)
+    np.testing.assert_allclose(power.invert(created), values, rtol=1e-9)
     step = 1e-6 * np.maximum(np.abs(values), 1.0)
     slopes = (power.apply(values + step) - power.apply(values - step)) / (2 * step)
     np.testing.assert_allclose(np.exp(power.log_slope(values)), slopes, rtol=1e-4)
@@ -93,8 +93,8 @@ def test_there_and_back_and_the_slope_between(exponent):
 
 
 @pytest.mark.parametrize("exponent", EXPONENTS)
-def test_whatever_is_predicted_has_a_finite_value(exponent):
-    """Within three standard deviations beyond the data it is at most some thousand times as far out as they are."""
+def test_decoded_predictions_are_finite(exponent):
+    """Predictions up to three standard deviations beyond the data are at most some thousand times as far out."""
     scale = ColumnScale(1.0, 0.5, PowerTransform(exponent, 0.0, 1.0, -10.0, 10.0))
     codes = np.array([-1e150, -1e10, -40.0, 40.0, 1e10, 1e150])
     assert np.isfinite(scale.decode(codes)).all()
@@ -106,13 +106,13 @@ def test_whatever_is_predicted_has_a_finite_value(exponent):
     assert sd[0] < np.inf == sd[1]
 
 
-def test_moments_are_those_of_the_lognormal_distribution():
+def test_decoded_moments_match_lognormal():
     scale = ColumnScale(2.0, 0.5, PowerTransform(0.0, 0.0, 1.0, 0.1, 50.0))  # log(1 + x) is normal
     mean, sd = scale.decode_moments(np.array([1.0, 4.0]), np.array([0.8, 0.4]))
     logs = [2.5, 4.0], [0.4, 0.2]
-    own = lognorm(s=np.array(logs[1]), scale=np.exp(logs[0]))
-    np.testing.assert_allclose(mean, own.mean() - 1, rtol=1e-6)
-    np.testing.assert_allclose(sd, own.std(), rtol=1e-6)
+    distribution = lognorm(s=np.array(logs[1]), scale=np.exp(logs[0]))
+    np.testing.assert_allclose(mean, distribution.mean() - 1, rtol=1e-6)
+    np.testing.assert_allclose(sd, distribution.std(), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_moments_are_those_of_the_lognormal_distribution():
         [*(1e9 + np.arange(20.0))],
     ],
 )
-def test_columns_of_any_size(values):
+def test_power_transform_of_columns_of_any_scale(values):
     values = np.array(values)
     scale, varies = ColumnScale.fit(values, "power")
     assert varies
@@ -145,7 +145,7 @@ def test_columns_of_any_size(values):
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(-1e15, 1e15), min_size=3, max_size=30))
-def test_any_column_goes_there_and_back(values):
+def test_power_transform_round_trip_of_any_column(values):
     values = np.array(values)
     scale, _ = ColumnScale.fit(values, "power")
     codes = scale.encode(values)
@@ -157,9 +157,11 @@ def test_any_column_goes_there_and_back(values):
 
 
 @pytest.mark.parametrize("column", ["mass", "loss", "x"])
-def test_the_density_of_a_cell_integrates_to_one(clustering, holes, column):
+def test_density_with_power_transform_integrates_to_one(clustering, holes, column):
     """By quadrature over the column's own units, in pieces that are even for the model and end where the density jumps."""
-    scale = {own.name: own.scale for own in encoded_columns(clustering.encoding_)}[column]
+    scale = {encoded_column.name: encoded_column.scale for encoded_column in encoded_columns(clustering.encoding_)}[
+        column
+    ]
     scores = clustering._model.predictor.ensemble.draws[-1].scores
     knots = np.concatenate([scores.marginals[list(holes.columns).index(column)].knots, np.linspace(-9, 9, 73)])
     ends = scale.decode(np.unique(knots[np.abs(knots) <= 9]))
@@ -171,7 +173,7 @@ def test_the_density_of_a_cell_integrates_to_one(clustering, holes, column):
     assert float(halves @ density @ weights) == pytest.approx(1.0, abs=1e-4)
 
 
-def test_scores_have_the_jacobian(clustering, holes):
+def test_density_includes_power_jacobian(clustering, holes):
     """The density of the transformed row times the slopes of the transform, which are taken by differences."""
     peer = PowerTransformer().fit(holes)
     rows = 1.003 * holes.iloc[:12]  # knots of the normal scores are at the rows of the fit
@@ -184,7 +186,7 @@ def test_scores_have_the_jacobian(clustering, holes):
     assert clustering.score(rows) == pytest.approx(expected.mean(), rel=1e-5)
 
 
-def test_tails_are_told_better_than_without():
+def test_power_transform_raises_density_of_heavy_tails():
     table, new = heavy(80), heavy(80, seed=5)
     plain, power = (ct.CoalescentClustering(standardize=how).fit(table).score(new) for how in (True, "power"))
     assert power > plain + 0.2  # normal scores tell tails too
@@ -193,26 +195,26 @@ def test_tails_are_told_better_than_without():
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 
-def test_cells_are_filled_in_the_units_of_the_table(imputer, holes):
+def test_imputed_cells_are_in_table_units(imputer, holes):
     filled, cells = imputer.transform(holes), imputer.predictive(holes)
     for name in holes.columns:
         missing = holes[name].isna().to_numpy()
-        own = cells[name]
+        values = cells[name]
         np.testing.assert_array_equal(filled[name][~missing], holes[name][~missing])
-        np.testing.assert_allclose(filled[name], own.median)
-        low, high = own.interval(0.5)
-        assert np.all(low[missing] < own.median[missing])
-        assert np.all(own.median[missing] < high[missing])
-        np.testing.assert_array_equal(own.mean[~missing], holes[name][~missing])
+        np.testing.assert_allclose(filled[name], values.median)
+        low, high = values.interval(0.5)
+        assert np.all(low[missing] < values.median[missing])
+        assert np.all(values.median[missing] < high[missing])
+        np.testing.assert_array_equal(values.mean[~missing], holes[name][~missing])
         np.testing.assert_array_equal((low[~missing], high[~missing]), [holes[name][~missing]] * 2)
-        assert np.all(own.sd[missing] > 0)
-        assert np.all(own.sd[~missing] == 0)
+        assert np.all(values.sd[missing] > 0)
+        assert np.all(values.sd[~missing] == 0)
     missing = holes["mass"].isna()
     assert np.all(filled["mass"][missing] > -1)
     assert np.all(filled["mass"][missing] < 3 * holes["mass"].max())
 
 
-def test_draws_have_the_quantiles_of_the_intervals(imputer, holes):
+def test_draws_match_interval_quantiles(imputer, holes):
     draws = np.array([table["mass"] for table in imputer.sample(holes, 30, random_state=0)])
     low, high = imputer.predictive(holes)["mass"].interval(0.9)
     missing = holes["mass"].isna().to_numpy()
@@ -221,7 +223,7 @@ def test_draws_have_the_quantiles_of_the_intervals(imputer, holes):
     np.testing.assert_array_equal(draws[:, ~missing], np.tile(holes["mass"][~missing], (30, 1)))
 
 
-def test_a_report_has_the_values_of_the_table(clustering, holes):
+def test_report_shows_values_in_table_units(clustering, holes):
     pytest.importorskip("jinja2")
     from coaltree.report.build import report_facts
     from coaltree.report.page import page
@@ -229,27 +231,27 @@ def test_a_report_has_the_values_of_the_table(clustering, holes):
     facts = report_facts(clustering._model)
     for column in facts.real:
         np.testing.assert_allclose(column.values, holes[column.name], rtol=1e-9)
-        seen = ~column.missing[facts.held_out.inspected]
-        assert np.isfinite(column.deviations(facts.held_out.inspected)[seen]).all()
+        observed = ~column.missing[facts.held_out.inspected]
+        assert np.isfinite(column.deviations(facts.held_out.inspected)[observed]).all()
     assert "mass" in page(facts)
 
 
-def test_pictures_are_in_the_units_of_the_table(clustering, holes):
+def test_plots_show_values_in_table_units(clustering, holes):
     pytest.importorskip("matplotlib")
     import matplotlib.pyplot as plt
 
     ax = ct.plot_density(clustering, "mass", "x", resolution=8)
-    seen = holes[["mass", "x"]].dropna().to_numpy()
-    assert ax.get_xlim()[0] < seen[:, 0].min() < seen[:, 0].max() < ax.get_xlim()[1]
+    observed = holes[["mass", "x"]].dropna().to_numpy()
+    assert ax.get_xlim()[0] < observed[:, 0].min() < observed[:, 0].max() < ax.get_xlim()[1]
     points = ax.collections[-1].get_offsets()
-    np.testing.assert_allclose(points[holes[["mass", "x"]].notna().all(axis=1)], seen, rtol=1e-9)
+    np.testing.assert_allclose(points[holes[["mass", "x"]].notna().all(axis=1)], observed, rtol=1e-9)
     plt.close(ax.figure)
 
 
 # -- files, commands, refusals -----------------------------------------------------------------------------------------
 
 
-def test_a_file_keeps_the_transform(clustering, imputer, holes, tmp_path):
+def test_model_file_keeps_power_transform(clustering, imputer, holes, tmp_path):
     clustering.save(tmp_path / "a.coaltree")
     again = ct.load_model(tmp_path / "a.coaltree")
     assert again.standardize == "power"
@@ -261,7 +263,7 @@ def test_a_file_keeps_the_transform(clustering, imputer, holes, tmp_path):
 
 
 @pytest.mark.parametrize("part", [{"unit": 0.0}, {"low": 9.0, "high": 9.0}, {"exponent": "x"}])
-def test_a_file_with_a_transform_that_is_none_is_refused(clustering, tmp_path, part):
+def test_invalid_power_transform_in_file_is_rejected(clustering, tmp_path, part):
     clustering.save(tmp_path / "a.coaltree")
     with zipfile.ZipFile(tmp_path / "a.coaltree") as file:
         members = {name: file.read(name) for name in file.namelist()}
@@ -275,7 +277,7 @@ def test_a_file_with_a_transform_that_is_none_is_refused(clustering, tmp_path, p
 
 @pytest.mark.parametrize("value", ["no", "log", None, 1, 0.5])
 @pytest.mark.parametrize("kind", [ct.CoalescentClustering, ct.CoalescentImputer])
-def test_other_values_are_refused(kind, value):
+def test_invalid_standardize_is_rejected(kind, value):
     with pytest.raises(InputError, match=f"standardize is {value!r}; it must be True, False or 'power'"):
         kind(standardize=value).fit([[0.0], [1.0], [2.0]])
 
@@ -285,7 +287,7 @@ def command(tmp_path, monkeypatch, capsys):
     return command_in(tmp_path, monkeypatch, capsys)
 
 
-def test_commands_take_it(command, holes, imputer, tmp_path):
+def test_commands_accept_standardize_power(command, holes, imputer, tmp_path):
     holes.to_csv(tmp_path / "t.csv", index=False)
     code, _, err = command("fit", "t.csv", "-o", "out", "--standardize", "power", "--no-id", "-q")
     assert code == 0, err
@@ -302,7 +304,7 @@ def test_commands_take_it(command, holes, imputer, tmp_path):
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "f.csv"), imputer.transform(holes), rtol=1e-5)
 
 
-def test_incompatible_options_are_rejected(command, holes, tmp_path):
+def test_incompatible_standardize_options_are_rejected(command, holes, tmp_path):
     holes.to_csv(tmp_path / "t.csv", index=False)
     check_sentence(
         command("fit", "t.csv", "-o", "out", "--standardize", "power", "--no-standardize"), "exclude each other"

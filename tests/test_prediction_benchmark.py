@@ -1,4 +1,4 @@
-"""What the benchmark of predictions does to tables before and after methods see them."""
+"""The benchmark of predictions: hidden cells, errors, and the tables it writes."""
 
 import math
 
@@ -28,7 +28,7 @@ def frame():
     )
 
 
-def test_rows_keep_a_cell(frame):
+def test_hide_keeps_a_cell_in_every_row(frame):
     holes, hidden = prediction.hide(frame, 0)
     assert (holes.isna().to_numpy() == hidden).all()
     assert holes.notna().any(axis=1).all()
@@ -42,7 +42,7 @@ def test_round_trip_of_imputer_input(frame, with_indicators):
     pd.testing.assert_frame_equal(filled, frame)
 
 
-def test_errors_are_in_standard_deviations(frame):
+def test_errors_are_in_units_of_standard_deviation(frame):
     hidden = np.zeros(frame.shape, dtype=bool)
     hidden[:4] = True
     filled = frame.copy()
@@ -53,7 +53,7 @@ def test_errors_are_in_standard_deviations(frame):
     assert errors["wrong"] == 1 / 8
 
 
-def test_independent_columns_have_the_density_of_a_gaussian(frame):
+def test_independent_density_matches_gaussian(frame):
     train, test = frame[["length"]][:150], frame[["length"]][150:]
     mean, sd = train["length"].mean(), train["length"].std()
     z = (test["length"] - mean) / sd
@@ -62,7 +62,7 @@ def test_independent_columns_have_the_density_of_a_gaussian(frame):
     )
 
 
-def test_tables_are_written_between_marks(tmp_path):
+def test_tables_are_written_between_markers(tmp_path):
     page = tmp_path / "page.md"
     prediction.write_markdown(page, {"densities": "old", "means": "kept"})
     page.write_text("before\n" + page.read_text() + "after\n")
@@ -76,7 +76,7 @@ def test_tables_are_written_between_marks(tmp_path):
     assert "elsewhere" not in text
 
 
-def test_page_without_marks_is_unchanged(tmp_path):
+def test_page_without_markers_is_unchanged(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("words")
     with pytest.raises(SystemExit, match="no marks"):
@@ -84,7 +84,7 @@ def test_page_without_marks_is_unchanged(tmp_path):
     assert page.read_text() == "words"
 
 
-def test_figures_are_kept_from_one_run_to_the_next(tmp_path):
+def test_results_are_kept_between_runs(tmp_path):
     path = tmp_path / "figures.json"
     results = prediction.Results(path)
     for number, error in enumerate([0.5, 0.7]):
@@ -96,7 +96,7 @@ def test_figures_are_kept_from_one_run_to_the_next(tmp_path):
     assert not again.is_done("densities", "iris", 0, "coaltree")
 
 
-def test_tables_and_methods_have_one_order():
+def test_tables_and_methods_are_ordered():
     results = prediction.Results()
     for table, method, error in [
         ("glass", "regressions", 0.8),
@@ -112,7 +112,7 @@ def test_tables_and_methods_have_one_order():
     assert last[-1][1:] == ["2", "0", "0"]
 
 
-def test_published_figures_win_nothing():
+def test_published_results_are_not_counted_as_wins():
     results = prediction.Results()
     results.add("density", "rdata", "coaltree", -5.1)
     lines, last = prediction.lines_of(results, "density")

@@ -121,12 +121,12 @@ def case(request):
 
 
 class TestBruteForce:
-    def test_density(self, case):
+    def test_density_matches_brute_force(self, case):
         predictor, rows, brute = case
         expected = [each.log_density for each in brute]
         np.testing.assert_allclose(predictor.log_density(rows), expected, atol=1.5e-3)
 
-    def test_branch_and_height(self, case):
+    def test_placement_branch_and_height_match_brute_force(self, case):
         predictor, rows, brute = case
         placed = predictor.place(rows, TREE, 2)
         for k, each in enumerate(brute):
@@ -136,7 +136,7 @@ class TestBruteForce:
         np.testing.assert_array_equal(placed.log_density, predictor.log_density(rows))
 
     @pytest.mark.parametrize("level", [0.5, 0.9])
-    def test_interval_of_the_height(self, case, level):
+    def test_height_interval_has_stated_probability(self, case, level):
         predictor, rows, brute = case
         placed = predictor.place(rows, TREE, 0, level)
         for k, each in enumerate(brute):
@@ -144,7 +144,7 @@ class TestBruteForce:
             # along the stretch that a place stands for, the distribution of heights is taken to be linear
             np.testing.assert_allclose(tails, 0.5 * (1 - level), atol=0.05)
 
-    def test_nearest_leaves(self, case):
+    def test_nearest_leaves_match_brute_force(self, case):
         """A row on a branch merges with a leaf where the branch does, or where the row attaches if the leaf is below it."""
         predictor, rows, brute = case
         placed = predictor.place(rows, TREE, 5)
@@ -152,29 +152,32 @@ class TestBruteForce:
         for k, each in enumerate(brute):
             expected = np.zeros(5)
             for leaf in range(5):
-                meets = np.array([common_height(below, own | {leaf}) for own in below])
+                meets = np.array([common_height(below, leaves_of_node | {leaf}) for leaves_of_node in below])
                 expected[leaf] = each.shares @ np.maximum(each.heights, meets[each.nodes])
             np.testing.assert_allclose(placed.nearest_height[k], expected[placed.nearest[k]], rtol=5e-3, atol=1e-3)
             assert sorted(placed.nearest[k].tolist()) == [0, 1, 2, 3, 4]
             assert np.all(np.diff(placed.nearest_height[k]) >= 0)
             np.testing.assert_array_equal(predictor.place(rows, TREE, 2).nearest[k], placed.nearest[k, :2])
 
-    def test_clusters(self, case):
-        """A place counts for the clusters of the leaves below it, in equal parts."""
+    def test_cluster_shares_match_brute_force(self, case):
+        """An attachment point counts in equal parts for the clusters of the leaves below it."""
         predictor, rows, brute = case
         labels = np.array([0, 0, 1, 2, 1])
-        found = predictor.cluster_shares(rows, labels)
-        parts = [np.bincount(labels[list(own)], minlength=3) / len(own) for own in reference.leaves_below(TREE)]
-        np.testing.assert_allclose(found, [each.branches @ np.array(parts) for each in brute], atol=2e-3)
+        predicted = predictor.cluster_shares(rows, labels)
+        parts = [
+            np.bincount(labels[list(leaves_of_node)], minlength=3) / len(leaves_of_node)
+            for leaves_of_node in reference.leaves_below(TREE)
+        ]
+        np.testing.assert_allclose(predicted, [each.branches @ np.array(parts) for each in brute], atol=2e-3)
 
 
 def common_height(below, leaves):
-    return min(h for h, own in zip(TREE.heights, below, strict=True) if own >= leaves)
+    return min(h for h, leaves_of_node in zip(TREE.heights, below, strict=True) if leaves_of_node >= leaves)
 
 
 @pytest.mark.parametrize("process", [ct.Brownian(1.3), ct.Brownian(1.3, 0.4), ct.OrnsteinUhlenbeck(0.7, 0.5, 2.0, 0.1)])
 @pytest.mark.parametrize("holes", [False, True])
-def test_densities_of_one_real_column_add_up_to_one(process, holes):
+def test_density_of_one_real_column_integrates_to_one(process, holes):
     X = REAL[:, :1].copy()
     X[1 if holes else [], 0] = nan
     x = np.linspace(-60, 60, 60_001)
@@ -185,19 +188,19 @@ def test_densities_of_one_real_column_add_up_to_one(process, holes):
 @pytest.mark.parametrize(
     "process", [ct.Brownian([1.0, 0.5], 0.2), ct.OrnsteinUhlenbeck(0.7, 0.0, 1.0, 0.2), ct.Brownian(FULL, 0.2)]
 )
-def test_densities_of_two_real_columns_add_up_to_one(process):
+def test_density_of_two_real_columns_integrates_to_one(process):
     x = np.linspace(-16, 16, 321)
     rows = np.array(list(product(x, x)))
     total = np.exp(single(REAL, process).log_density(rows)).sum() * (x[1] - x[0]) ** 2
     assert total == pytest.approx(1.0, abs=2e-3)  # what lies further out
 
 
-def test_probabilities_of_all_categorical_rows_add_up_to_one():
+def test_probabilities_of_categorical_rows_sum_to_one():
     rows = np.array(list(product(range(3), range(2))), dtype=float)
     assert np.exp(single(CODES, MUTATION).log_density(rows)).sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_densities_of_mixed_rows_add_up_to_one():
+def test_density_of_mixed_rows_integrates_to_one():
     x = np.linspace(-40, 40, 8001)
     predictor = single(mixed_table(HOLES, CODES), MIXED)
     for column in (1, 3):
@@ -211,7 +214,7 @@ def test_densities_of_mixed_rows_add_up_to_one():
 
 
 @pytest.mark.parametrize("name", ["brownian", "stationary, holes", "categorical", "mixed"])
-def test_a_sample_of_trees_is_a_mixture(name):
+def test_predictor_of_sample_is_mixture(name):
     X, process, rows = CASES[name]
     rows = np.array(rows)
     weights = np.array([0.5, 3.0, 0.0, 1.5])  # the first and the last are the same tree
@@ -220,15 +223,17 @@ def test_a_sample_of_trees_is_a_mixture(name):
     logs = [single(X, process, tree).log_density(rows) for tree in (TREE, OTHER)]
     np.testing.assert_allclose(both.log_density(rows), np.logaddexp(logs[0] + np.log(0.4), logs[1] + np.log(0.6)))
     cells = [single(X, process, tree).cells(rows) for tree in (TREE, OTHER)]
-    found = both.cells(rows)
+    predicted = both.cells(rows)
     shares = 0.4 * np.exp(logs[0] - both.log_density(rows))[:, None]
-    np.testing.assert_allclose(found.probability, shares * cells[0].probability + (1 - shares) * cells[1].probability)
-    np.testing.assert_allclose(found.mean, shares * cells[0].mean + (1 - shares) * cells[1].mean)
+    np.testing.assert_allclose(
+        predicted.probability, shares * cells[0].probability + (1 - shares) * cells[1].probability
+    )
+    np.testing.assert_allclose(predicted.mean, shares * cells[0].mean + (1 - shares) * cells[1].mean)
     squares = [each.sd**2 + each.mean**2 for each in cells]
-    np.testing.assert_allclose(found.sd**2 + found.mean**2, shares * squares[0] + (1 - shares) * squares[1])
+    np.testing.assert_allclose(predicted.sd**2 + predicted.mean**2, shares * squares[0] + (1 - shares) * squares[1])
 
 
-def test_places_in_a_sample_count_for_the_same_clade():
+def test_placements_in_sample_are_joined_by_clade():
     X, process, rows = CASES["brownian, noise, holes"]
     rows = np.array(rows)[:1]
     both = Predictor.from_trees([TREE, OTHER], np.array([0.4, 0.6]), X, process)
@@ -239,9 +244,9 @@ def test_places_in_a_sample_count_for_the_same_clade():
         brute = [BruteForce(tree, X, process, row) for tree in (TREE, OTHER)]
         share = 0.4 * np.exp(logs[0][k] - both.log_density(rows)[k])
         expected = share * brute[0].branches
-        for node, own in enumerate(reference.leaves_below(OTHER)):
-            if own in below:
-                expected[below.index(own)] += (1 - share) * brute[1].branches[node]
+        for node, leaves_of_node in enumerate(reference.leaves_below(OTHER)):
+            if leaves_of_node in below:
+                expected[below.index(leaves_of_node)] += (1 - share) * brute[1].branches[node]
         assert placed.node[k] == expected.argmax()
         assert placed.probability[k] == pytest.approx(expected.max(), abs=2e-3)
         mean = share * brute[0].mean_height + (1 - share) * brute[1].mean_height
@@ -251,7 +256,7 @@ def test_places_in_a_sample_count_for_the_same_clade():
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "full" not in name])
-def test_empty_row_attaches_according_to_prior(name):
+def test_empty_row_attaches_by_prior(name):
     X, process, _ = CASES[name]
     predictor = single(X, process)
     empty = np.full((1, X.shape[1]), nan)
@@ -264,7 +269,10 @@ def test_empty_row_attaches_according_to_prior(name):
     assert placed.height[0] == pytest.approx(np.exp(at.log_masses) @ at.heights, rel=2e-3)
     parts = [predictor.cluster_shares(empty, np.arange(5) == leaf)[0, 1] for leaf in range(5)]
     below = reference.leaves_below(TREE)
-    expected = [sum(prior[k] / len(own) for k, own in enumerate(below) if leaf in own) for leaf in range(5)]
+    expected = [
+        sum(prior[k] / len(leaves_of_node) for k, leaves_of_node in enumerate(below) if leaf in leaves_of_node)
+        for leaf in range(5)
+    ]
     np.testing.assert_allclose(parts, expected, atol=1e-9)
 
 
@@ -272,32 +280,34 @@ def test_empty_column_is_ignored():
     X = np.column_stack([REAL[:, 0], np.full(5, nan)])
     rows = np.array([[0.3, 7.0], [0.3, nan]])
     alone = single(REAL[:, :1], ct.Brownian(1.0, 0.1))
-    found = single(X, ct.Brownian(1.0, 0.1)).log_density(rows)
-    np.testing.assert_allclose(found, alone.log_density(rows[:, :1]), atol=2e-3)  # other points stand for the places
-    assert found[0] == pytest.approx(found[1], abs=1e-12)
+    predicted = single(X, ct.Brownian(1.0, 0.1)).log_density(rows)
+    np.testing.assert_allclose(
+        predicted, alone.log_density(rows[:, :1]), atol=2e-3
+    )  # other points stand for the places
+    assert predicted[0] == pytest.approx(predicted[1], abs=1e-12)
 
 
-def test_one_leaf():
+def test_predictor_of_one_leaf():
     """A new leaf beside one other: the difference is N(0, 2 h) with h exponential."""
     alone = ct.Tree([], [0.0])
     predictor = single([[1.0]], ct.Brownian(1.0, 0.5), alone)
     rows = np.array([[1.0], [2.5], [-4.0]])
     h = np.linspace(0, 40, 400_001)
     s = 2 * h + 1.0
-    for row, found in zip(rows[:, 0], predictor.log_density(rows), strict=True):
+    for row, value in zip(rows[:, 0], predictor.log_density(rows), strict=True):
         density = np.exp(-h - (row - 1.0) ** 2 / (2 * s)) / np.sqrt(2 * np.pi * s)
-        assert found == pytest.approx(np.log(np.trapezoid(density, h)), abs=1.5e-3)
+        assert value == pytest.approx(np.log(np.trapezoid(density, h)), abs=1.5e-3)
     assert predictor.place(rows, alone, 3).node.tolist() == [0, 0, 0]
     assert predictor.training_cells(np.array([0])).sd[0, 0] > 0
 
 
-def test_finite_densities_of_extreme_rows():
+def test_densities_of_extreme_rows_are_finite():
     for process in (ct.Brownian(), ct.Brownian(1.0, 0.1), ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, 0.1)):
         predictor = single(REAL, process)
         rows = np.array([[1e8, 0.0], [1e150, -1e150], [0.0, 0.0]])
-        found = predictor.log_density(rows)
-        assert np.all(np.isfinite(found))
-        assert found[1] < found[0] < found[2]
+        predicted = predictor.log_density(rows)
+        assert np.all(np.isfinite(predicted))
+        assert predicted[1] < predicted[0] < predicted[2]
         assert np.all(np.isfinite(predictor.place(rows, TREE, 1).height))
 
 
@@ -327,13 +337,13 @@ def answers(predictor, rows, tree):
     ]
 
 
-def test_results_are_independent_of_threads(many):
+def test_predictor_is_independent_of_threads(many):
     tree, X, rows = many
     one, two = (single(X, MIXED, tree, n_jobs) for n_jobs in (1, 2))
     for a, b in zip(answers(one, rows, tree), answers(two, rows, tree), strict=True):
         np.testing.assert_array_equal(a, b)
-    drawn = [each.draw(rows, 3, np.random.default_rng(0)) for each in (one, two)]
-    np.testing.assert_array_equal(*drawn)
+    draws = [each.draw(rows, 3, np.random.default_rng(0)) for each in (one, two)]
+    np.testing.assert_array_equal(*draws)
 
 
 def test_result_of_row_is_independent_of_other_rows(many):
@@ -345,7 +355,7 @@ def test_result_of_row_is_independent_of_other_rows(many):
             np.testing.assert_allclose(a, b[some], rtol=1e-9)
 
 
-def test_results_are_independent_of_blocks(many, monkeypatch):
+def test_predictor_is_independent_of_blocks(many, monkeypatch):
     tree, X, rows = many
     whole = answers(single(X, MIXED, tree), rows, tree)
     monkeypatch.setattr(groups_module, "MAX_BLOCK_NUMBERS", 10_000)
@@ -363,7 +373,7 @@ def test_pickled_predictor_gives_equal_results(many):
         np.testing.assert_array_equal(a, b)
 
 
-def test_thousands_of_rows_against_a_thousand_leaves():
+def test_predictor_needs_little_memory_for_many_rows():
     rng = np.random.default_rng(0)
     tree = ct.simulate_tree(1000, rng)
     process = ct.Brownian(1.0, 0.1)
@@ -387,26 +397,26 @@ def test_thousands_of_rows_against_a_thousand_leaves():
 # -- rows of the fit -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "asked"), [("stationary, holes", [1, 4]), ("mixed", [1, 3])])
-def test_cells_of_rows_of_the_fit_on_one_tree(name, asked):
-    """Each row with holes is taken off the tree and placed anew, over all places by their posterior."""
+@pytest.mark.parametrize(("name", "rows"), [("stationary, holes", [1, 4]), ("mixed", [1, 3])])
+def test_training_cells_on_one_tree_match_brute_force(name, rows):
+    """Each row with missing cells is removed from the tree and placed anew, by its posterior over all attachment points."""
     X, process, _ = CASES[name]
     predictor = single(X, process)
-    found = predictor.training_cells(np.array(asked))
-    for k, row in enumerate(asked):
+    predicted = predictor.training_cells(np.array(rows))
+    for k, row in enumerate(rows):
         tree, rest = without_leaves(TREE, [row]), np.delete(X, row, axis=0)
         brute = BruteForce(tree, rest, process, X[row])
         at = list(ct.Beliefs(tree, rest, process).new_leaves(brute.nodes, brute.heights))
         mean = brute.shares @ np.concatenate([block.mean for block in at])
         squares = brute.shares @ np.concatenate([block.mean**2 + block.sd**2 for block in at])
-        np.testing.assert_allclose(found.mean[k], mean, atol=2e-3)
-        np.testing.assert_allclose(found.sd[k], np.sqrt(squares - mean**2), rtol=5e-3)
+        np.testing.assert_allclose(predicted.mean[k], mean, atol=2e-3)
+        np.testing.assert_allclose(predicted.sd[k], np.sqrt(squares - mean**2), rtol=5e-3)
         np.testing.assert_allclose(
-            found.probability[k], brute.shares @ np.concatenate([block.probability for block in at]), atol=2e-3
+            predicted.probability[k], brute.shares @ np.concatenate([block.probability for block in at]), atol=2e-3
         )
 
 
-def test_rows_of_the_fit_in_any_order():
+def test_training_cells_are_independent_of_row_order():
     X, process, _ = CASES["mixed"]
     predictor = single(X, process)
     holed = np.flatnonzero(np.isnan(X).any(axis=1))
@@ -417,7 +427,7 @@ def test_rows_of_the_fit_in_any_order():
         np.testing.assert_allclose(getattr(some, name), getattr(whole, name)[order], rtol=1e-12)
 
 
-def test_groups_of_rows_are_left_out_together(many):
+def test_training_rows_are_left_out_in_groups(many):
     """More rows with holes than there are groups; neighbours go into different ones, and no row is left out."""
     tree, X, _ = many
     rows = np.flatnonzero(np.isnan(X).any(axis=1))
@@ -425,27 +435,27 @@ def test_groups_of_rows_are_left_out_together(many):
     groups = predictor._split_incomplete_rows(7)
     assert sorted(np.concatenate(groups).tolist()) == rows.tolist()
     assert [len(group) for group in groups] == [len(part) for part in np.array_split(rows, 7)]
-    found = predictor.training_cells(rows)
+    predicted = predictor.training_cells(rows)
     for group in predictor._split_incomplete_rows(predictor_module.N_FOLDS)[:2]:
         held_out = Predictor.from_trees([without_leaves(tree, group)], np.ones(1), np.delete(X, group, axis=0), MIXED)
-        np.testing.assert_allclose(found.mean[np.isin(rows, group)], held_out.cells(X[group]).mean)
+        np.testing.assert_allclose(predicted.mean[np.isin(rows, group)], held_out.cells(X[group]).mean)
 
 
 @pytest.mark.parametrize("name", ["brownian, noise, holes", "categorical", "mixed"])
-def test_cells_of_rows_of_the_fit_in_a_sample(name):
-    """Over several trees: the mixture of what each says by itself, for their weights know of the rows already."""
+def test_training_cells_of_sample_are_mixture(name):
+    """Over several trees: the mixture with the weights of the trees, which already take the rows into account."""
     X, process, _ = CASES[name]
     rows = np.array([4, 1, 3])
-    found = Predictor.from_trees([TREE, OTHER], np.array([1.0, 3.0]), X, process).training_cells(rows)
+    predicted = Predictor.from_trees([TREE, OTHER], np.array([1.0, 3.0]), X, process).training_cells(rows)
     parts = [single(X, process, tree).training_cells(rows) for tree in (TREE, OTHER)]
     mean = 0.25 * parts[0].mean + 0.75 * parts[1].mean
     squares = 0.25 * (parts[0].sd ** 2 + parts[0].mean ** 2) + 0.75 * (parts[1].sd ** 2 + parts[1].mean ** 2)
-    np.testing.assert_allclose(found.mean, mean)
-    np.testing.assert_allclose(found.sd, np.sqrt(squares - mean**2), rtol=1e-7)
-    np.testing.assert_allclose(found.probability, 0.25 * parts[0].probability + 0.75 * parts[1].probability)
+    np.testing.assert_allclose(predicted.mean, mean)
+    np.testing.assert_allclose(predicted.sd, np.sqrt(squares - mean**2), rtol=1e-7)
+    np.testing.assert_allclose(predicted.probability, 0.25 * parts[0].probability + 0.75 * parts[1].probability)
 
 
-def test_rows_with_correlated_columns_are_reattached_to_fewer_draws(monkeypatch):
+def test_correlated_training_rows_use_fewer_draws(monkeypatch):
     monkeypatch.setattr(predictor_module, "MAX_REATTACHMENT_WORK", 300)
     sites = ct.Multinomial(np.ones(4), [[0.4, 0.6]] * 4)
     numbers = ct.OrnsteinUhlenbeck(0.4, np.zeros(4), np.eye(4) + 0.2, np.eye(4))

@@ -1,4 +1,4 @@
-"""Probabilistic principal components against scikit-learn and a brute-force Gaussian."""
+"""Probabilistic principal components, against scikit-learn and a brute-force Gaussian."""
 
 import numpy as np
 import pytest
@@ -26,14 +26,14 @@ def covariance(model):
 def brute_force_log_likelihood(model, X):
     total, C = 0.0, covariance(model)
     for x in X:
-        seen = ~np.isnan(x)
-        if seen.any():
-            total += multivariate_normal(model.mean_[seen], C[np.ix_(seen, seen)]).logpdf(x[seen])
+        observed = ~np.isnan(x)
+        if observed.any():
+            total += multivariate_normal(model.mean_[observed], C[np.ix_(observed, observed)]).logpdf(x[observed])
     return total
 
 
 @pytest.mark.parametrize("q", [1, 3])
-def test_complete_tables_have_the_solution_in_closed_form(q):
+def test_ppca_of_complete_table_matches_closed_form(q):
     X = low_rank(np.random.default_rng(0), 80, 6, 3)
     model = ProbabilisticPCA(q, max_rounds=5000, tolerance=1e-13).fit(X)
     theirs = PCA(q).fit(X)
@@ -42,7 +42,7 @@ def test_complete_tables_have_the_solution_in_closed_form(q):
 
 
 @pytest.mark.parametrize("q", [1, 2, 7])
-def test_the_log_likelihood_is_that_of_the_observed_cells_and_never_falls(q):
+def test_ppca_log_likelihood_matches_brute_force_and_increases(q):
     rng = np.random.default_rng(q)
     X = with_holes(rng, low_rank(rng, 40, 5, 2))
     X[7] = np.nan
@@ -54,19 +54,21 @@ def test_the_log_likelihood_is_that_of_the_observed_cells_and_never_falls(q):
     assert model.log_likelihoods_[-1] == pytest.approx(brute_force_log_likelihood(model, X), rel=1e-10)
 
 
-def test_cells_are_conditional_expectations():
+def test_ppca_fills_conditional_expectations():
     rng = np.random.default_rng(3)
     X = with_holes(rng, low_rank(rng, 30, 5, 2))
     model = ProbabilisticPCA(2).fit(X)
     C, filled = covariance(model), model.filled()
     for x, y in zip(X, filled, strict=True):
-        seen = ~np.isnan(x)
-        np.testing.assert_array_equal(y[seen], x[seen])
-        weights = np.linalg.solve(C[np.ix_(seen, seen)], (x - model.mean_)[seen])
-        np.testing.assert_allclose(y[~seen], model.mean_[~seen] + C[np.ix_(~seen, seen)] @ weights, atol=1e-9)
+        observed = ~np.isnan(x)
+        np.testing.assert_array_equal(y[observed], x[observed])
+        weights = np.linalg.solve(C[np.ix_(observed, observed)], (x - model.mean_)[observed])
+        np.testing.assert_allclose(
+            y[~observed], model.mean_[~observed] + C[np.ix_(~observed, observed)] @ weights, atol=1e-9
+        )
 
 
-def test_hidden_cells_of_a_plane_are_found():
+def test_ppca_recovers_hidden_cells_of_plane():
     rng = np.random.default_rng(4)
     truth = low_rank(rng, 60, 8, 2, noise=0.01)
     X = with_holes(rng, truth)
@@ -74,7 +76,7 @@ def test_hidden_cells_of_a_plane_are_found():
     assert np.sqrt(np.mean(error**2)) < 0.1
 
 
-def test_it_stops_when_nothing_is_gained():
+def test_ppca_stops_at_convergence():
     X = low_rank(np.random.default_rng(5), 50, 4, 1)
     model = ProbabilisticPCA(1).fit(X)
     assert len(model.log_likelihoods_) < 500
@@ -91,7 +93,7 @@ def test_it_stops_when_nothing_is_gained():
         [[np.nan, 1.0], [np.nan, 2.0], [np.nan, 4.0]],
     ],
 )
-def test_small_and_constant_tables(X):
+def test_ppca_of_small_and_constant_tables(X):
     model = ProbabilisticPCA(2).fit(X)
     assert np.isfinite(model.filled()).all()
     assert np.isfinite(model.log_likelihoods_).all()
@@ -104,46 +106,46 @@ def test_invalid_numbers_of_components(n):
         ProbabilisticPCA(n)
 
 
-def test_a_larger_model_fits_no_worse():
-    """One component less than columns make for any covariance, so that a Gaussian without bounds is as good."""
+def test_more_components_fit_no_worse():
+    """With one component less than columns any covariance is possible, so the fit equals an unrestricted Gaussian."""
     rng = np.random.default_rng(8)
     X = with_holes(rng, low_rank(rng, 150, 5, 2), 0.2)
-    found = [ProbabilisticPCA(q).fit(X).log_likelihoods_[-1] for q in (2, 4, 5, 50)]
-    assert found[0] < found[1] + 0.1
-    assert found[1] == found[2] == found[3]
+    values = [ProbabilisticPCA(q).fit(X).log_likelihoods_[-1] for q in (2, 4, 5, 50)]
+    assert values[0] < values[1] + 0.1
+    assert values[1] == values[2] == values[3]
 
 
-def test_non_convergence_warns():
+def test_ppca_warns_without_convergence():
     rng = np.random.default_rng(3)
     X = with_holes(rng, low_rank(rng, 60, 4, 2))
     assert ProbabilisticPCA(2, tolerance=1e-3).fit(X).converged_
     assert not ProbabilisticPCA(2, max_rounds=2, tolerance=0.0).fit(X).converged_
 
 
-def test_equal_rows_have_the_noise_that_is_promised():
+def test_ppca_noise_of_equal_rows_is_minimum():
     model = ProbabilisticPCA(1).fit(np.repeat([[5.1, -2.7, 0.3]], 10, axis=0))
     assert model.noise_ == pytest.approx(1e-6)
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e150])
-def test_units_with_overflowing_squares(unit):
+def test_overflowing_units_are_rejected(unit):
     with pytest.raises(InputError, match=r"The largest cell is .* rescale the table"):
         ProbabilisticPCA(1).fit(np.array([[1.0, 2.0], [2.0, 1.0]]) * unit)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"max_rounds": 2.5}, "max_rounds is 2.5"),
         ({"max_rounds": -1}, "max_rounds is -1"),
         ({"tolerance": np.nan}, "tolerance is nan"),
     ],
 )
-def test_invalid_options(options, said):
-    with pytest.raises(InputError, match=said):
+def test_invalid_ppca_options_are_rejected(options, message):
+    with pytest.raises(InputError, match=message):
         ProbabilisticPCA(1, **options)
 
 
-def test_before_fit():
+def test_unfitted_ppca_is_rejected():
     with pytest.raises(NotFittedError, match="call fit first"):
         ProbabilisticPCA(1).filled()

@@ -1,4 +1,4 @@
-"""Leaves taken off a tree and put on: against the heights of pairs, and against DendroPy."""
+"""Leaves removed from a tree and added to it: against the heights of pairs, and against DendroPy."""
 
 import warnings
 
@@ -50,17 +50,17 @@ def common_height(tree, a, b):
 
 
 @given(trees(least=2), st.data())
-def test_all_other_pairs_merge_where_they_did(tree, data):
+def test_without_leaves_keeps_heights_of_other_pairs(tree, data):
     gone = data.draw(st.sets(st.integers(0, tree.n_leaves - 1), max_size=tree.n_leaves - 1))
-    kept = [leaf for leaf in range(tree.n_leaves) if leaf not in gone]
+    remaining = [leaf for leaf in range(tree.n_leaves) if leaf not in gone]
     pruned = without_leaves(tree, gone)
-    assert pruned.leaf_names == tuple(tree.leaf_names[leaf] for leaf in kept)
-    expected = reference.common_heights(tree)[np.ix_(kept, kept)]
+    assert pruned.leaf_names == tuple(tree.leaf_names[leaf] for leaf in remaining)
+    expected = reference.common_heights(tree)[np.ix_(remaining, remaining)]
     np.testing.assert_array_equal(reference.common_heights(pruned), expected)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_dendropy_prunes_the_same(seed):
+def test_without_leaves_matches_dendropy(seed):
     rng = np.random.default_rng(seed)
     tree = simulate_tree(15, rng, leaf_names=list("abcdefghijklmno"))
     gone = rng.choice(15, size=rng.integers(1, 13), replace=False)
@@ -88,7 +88,7 @@ def test_invalid_pruning_is_rejected(leaves):
 
 
 @given(grafts())
-def test_new_leaves_merge_where_they_were_put(case):
+def test_with_leaves_merges_at_given_points(case):
     """Two points meet at the height of the lowest node above both, or at the higher one where that is above it."""
     tree, nodes, heights, positions = case
     grown = with_leaves(tree, nodes, heights, positions)
@@ -98,15 +98,15 @@ def test_new_leaves_merge_where_they_were_put(case):
     others = [leaf for leaf in range(n) if leaf not in positions]
     node_of[others] = range(tree.n_leaves)
     node_of[positions], height_of[positions] = nodes, heights
-    found = reference.common_heights(grown)
+    actual = reference.common_heights(grown)
     for i in range(n):
         for j in range(i):
             expected = max(height_of[i], height_of[j], common_height(tree, node_of[i], node_of[j]))
-            assert found[i, j] == expected, (i, j)
+            assert actual[i, j] == expected, (i, j)
 
 
 @given(grafts())
-def test_leaves_put_on_and_taken_off_again(case):
+def test_with_leaves_and_without_leaves_are_inverse(case):
     tree, nodes, heights, positions = case
     names = [f"new {i}" for i in range(tree.n_leaves + len(nodes))]
     for name, leaf in zip(tree.leaf_names, np.setdiff1d(np.arange(len(names)), positions), strict=True):
@@ -116,7 +116,7 @@ def test_leaves_put_on_and_taken_off_again(case):
     assert without_leaves(grown, positions) == tree
 
 
-def test_a_leaf_by_hand():
+def test_with_leaves_of_small_tree_by_hand():
     tree = Tree.from_newick("((a:1,b:1):2,c:3);")
     grown = with_leaves(tree, np.array([1]), np.array([0.25]), np.array([3]), "abcd")
     assert heights_of_clades(grown) == {

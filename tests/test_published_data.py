@@ -1,4 +1,4 @@
-"""Known facts about the published data sets, where they are at hand."""
+"""Published sizes and facts of the data sets, where their files are available."""
 
 import hashlib
 
@@ -8,14 +8,14 @@ import coaltree as ct
 from coaltree.datasets.download import SOURCES
 
 
-def test_checksums(published_data):
+def test_published_files_have_expected_checksums(published_data):
     present = {name: published_data / name for name in SOURCES if (published_data / name).is_file()}
     assert present
     for name, path in present.items():
         assert hashlib.sha256(path.read_bytes()).hexdigest() == SOURCES[name].sha256, name
 
 
-def test_wals_2008(published_data):
+def test_wals_2008_has_published_size(published_data):
     wals = ct.datasets.load_wals("2008")
     assert wals.states.shape == (2561, 142)
     known = ~np.isnan(wals.states)
@@ -35,7 +35,7 @@ def test_wals_2008(published_data):
     assert (wals.latitudes[german], wals.longitudes[german]) == (52, 10)
 
 
-def test_indo_european_languages_of_the_paper(published_data):
+def test_select_indo_european_matches_paper(published_data):
     part = ct.datasets.select_indo_european(ct.datasets.load_wals("2008"))
     assert part.states.shape == (48, 139)
     assert (part.genera == "Germanic").sum() == 7
@@ -44,7 +44,7 @@ def test_indo_european_languages_of_the_paper(published_data):
     assert {"139", "140", "141"}.isdisjoint(part.feature_ids)
 
 
-def test_densest_parts_of_wals(published_data):
+def test_select_densest_matches_paper(published_data):
     wals = ct.datasets.load_wals("2008")
     shares = [np.mean(~np.isnan(ct.datasets.select_densest(wals, p).states)) for p in (0.1, 0.2, 0.3, 0.4, 0.5)]
     assert ct.datasets.select_densest(wals, 0.1).states.shape == (256, 14)
@@ -52,7 +52,7 @@ def test_densest_parts_of_wals(published_data):
     np.testing.assert_allclose(shares, [0.94, 0.80, 0.66, 0.53, 0.43], atol=0.06)
 
 
-def test_wals_2020(published_data):
+def test_wals_2020_has_published_size(published_data):
     wals = ct.datasets.load_wals("2020")
     assert wals.states.shape == (2660, 192)
     assert (~np.isnan(wals.states)).sum() == 76_475
@@ -62,7 +62,7 @@ def test_wals_2020(published_data):
     np.testing.assert_array_equal(newest.states, wals.states)
 
 
-def test_mnist(published_data):
+def test_mnist_has_published_size(published_data):
     mnist = ct.datasets.load_mnist()
     assert mnist.images.shape == (10_000, 28, 28)
     assert np.bincount(mnist.digits).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
@@ -71,7 +71,7 @@ def test_mnist(published_data):
     assert np.bincount(sample.digits).tolist() == [500] * 10
 
 
-def test_spambase(published_data):
+def test_spambase_has_published_size(published_data):
     spambase = ct.datasets.load_spambase()
     assert spambase.attributes.shape == (4601, 57)
     assert spambase.spam.sum() == 1813
@@ -82,7 +82,7 @@ def test_spambase(published_data):
     np.testing.assert_allclose(split[:, 54:].mean(axis=0), 0.5, atol=0.03)
 
 
-def test_nips(published_data):
+def test_nips_abstracts_have_published_size(published_data):
     nips = ct.datasets.load_nips()
     assert len(nips.occurs) == len(nips.titles) == len(nips.authors) == 1740
     assert np.bincount(nips.years - 1987).tolist() == [90, 95, 101, 143, 144, 127, 144, 140, 152, 152, 151, 151, 150]
@@ -96,7 +96,7 @@ def test_nips(published_data):
     assert 140 <= len(nips.words) <= 170
 
 
-def test_nips_of_whole_papers(published_data):
+def test_nips_papers_have_published_size(published_data):
     nips = ct.datasets.load_nips(1, text="papers")
     assert nips.occurs.sum() == 933_295
     assert nips.occurs.shape == (1740, 13_649)

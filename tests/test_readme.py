@@ -1,4 +1,4 @@
-"""The README's commands and code run and print what it says, and its figures come from a script."""
+"""The README: its commands and code run, and its figures come from a script."""
 
 import ast
 import importlib.util
@@ -56,25 +56,25 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_the_first_command(folder):
+def test_readme_first_command_runs(folder):
     printed = (folder / "printed.txt").read_text().splitlines()
     assert COMMANDS[0].transcript in (None, tuple(printed))
     assert printed
 
 
 @pytest.mark.parametrize("command", marked(COMMANDS[1:], is_sampling), ids=lambda command: command.line[:40])
-def test_shell_commands(command, folder, monkeypatch, capsys):
+def test_readme_shell_commands_run(command, folder, monkeypatch, capsys):
     assert run_command(command, folder, monkeypatch, capsys)
 
 
 @pytest.fixture(scope="module")
 def names(folder):
     """What the first block of code defines, and what the reader is to bring along."""
-    own = {}
+    namespace = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        exec(PYTHON[0], own)
-    return own
+        exec(PYTHON[0], namespace)
+    return namespace
 
 
 def samples_trees(block):
@@ -83,23 +83,23 @@ def samples_trees(block):
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("block", marked(PYTHON[1:], samples_trees), ids=lambda block: block.split("\n")[0][:40])
-def test_python_code(block, names, folder, monkeypatch, request):
+def test_readme_python_code_runs(block, names, folder, monkeypatch, request):
     if "ct.datasets" in block:
         request.getfixturevalue("published_data")
     monkeypatch.chdir(folder)
-    own = dict(names)
-    exec(block, own)
+    namespace = dict(names)
+    exec(block, namespace)
     stored = [
         node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     ]
-    assert all(own[node.id] is not None for node in stored)
+    assert all(namespace[node.id] is not None for node in stored)
 
 
-def test_shell_and_python_agree(names, folder):
+def test_readme_shell_and_python_agree(names, folder):
     """The first command and the first block are about the same table."""
-    found = ct.load_model(folder / "results" / "model.coaltree")
-    assert names["model"].labels_.tolist() == found.labels_.tolist()
-    assert ct.robinson_foulds(names["model"].tree_, found.tree_) == 0
+    actual = ct.load_model(folder / "results" / "model.coaltree")
+    assert names["model"].labels_.tolist() == actual.labels_.tolist()
+    assert ct.robinson_foulds(names["model"].tree_, actual.tree_) == 0
 
 
 @pytest.mark.parametrize("script", BENCHMARKS)
@@ -122,11 +122,11 @@ def test_continuous_integration_runs_the_test_command():
     assert (ROOT / ".ci" / "run").read_text().strip().endswith(tests[0])
 
 
-def test_one_command_runs_the_demo():
+def test_readme_has_one_demo_command():
     assert len([command for command in installations() if command.endswith("coaltree demo")]) == 1
 
 
-def test_pictures_are_made_by_the_script():
+def test_readme_pictures_are_made_by_script():
     pictures = re.findall(r"!\[[^]]*\]\(docs/images/([^)]+)\)", README)
     assert pictures
     script = (ROOT / "docs" / "make_figures.py").read_text()
@@ -136,6 +136,6 @@ def test_pictures_are_made_by_the_script():
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_links_are_valid(page):
+def test_readme_links_are_valid(page):
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / page).read_text()):
         assert (ROOT / target).exists(), target

@@ -13,7 +13,7 @@ def table(n, seed=0):
     return PROCESS.simulate(ct.simulate_tree(n, seed), seed, n_columns=3)
 
 
-def regrafted(tree, subtree, branch, height):
+def regraft(tree, subtree, branch, height):
     """Return the tree with a subtree hung from the branch above a node at some height, worked out on lists."""
     n, parent = tree.n_leaves, {}
     children = {n + k: pair for k, pair in enumerate(tree.children.tolist())}
@@ -68,7 +68,7 @@ def places(tree, subtree):
 def test_refined_tree_is_local_maximum(seed):
     X = table(7, seed)
     start = ct.simulate_tree(7, seed + 100)
-    assert ct.log_joint(regrafted(start, 0, start.n_nodes - 2, start.heights[-1] * 0.999), X, PROCESS) < 0
+    assert ct.log_joint(regraft(start, 0, start.n_nodes - 2, start.heights[-1] * 0.999), X, PROCESS) < 0
     better = ct.refine(start, X, PROCESS)
     assert better.log_joint > ct.log_joint(start, X, PROCESS) + 1
     assert better.log_joint == pytest.approx(ct.log_joint(better.tree, X, PROCESS))
@@ -76,25 +76,25 @@ def test_refined_tree_is_local_maximum(seed):
     for subtree in range(better.tree.n_nodes - 1):
         for branch, height in places(better.tree, subtree):
             tried += 1
-            other = regrafted(better.tree, subtree, branch, height)
+            other = regraft(better.tree, subtree, branch, height)
             assert ct.log_joint(other, X, PROCESS) < better.log_joint + 1e-5
     assert tried > 1000
 
 
-def test_the_greedy_tree_gets_better_and_the_result_is_the_same_every_time():
+def test_refine_improves_greedy_tree_reproducibly():
     X = table(60)
-    found = ct.greedy(X, PROCESS)
+    result = ct.greedy(X, PROCESS)
     passes = []
-    better = ct.refine(found.tree, X, PROCESS, progress=lambda moved, log_joint: passes.append(log_joint))
-    assert better.log_joint > found.log_joint + 1
+    better = ct.refine(result.tree, X, PROCESS, progress=lambda moved, log_joint: passes.append(log_joint))
+    assert better.log_joint > result.log_joint + 1
     assert passes == sorted(passes)
     assert passes[-1] == pytest.approx(better.log_joint)
-    assert ct.refine(found.tree, X, PROCESS).tree == better.tree
+    assert ct.refine(result.tree, X, PROCESS).tree == better.tree
     again = ct.refine(better.tree, X, PROCESS)
     assert again.log_joint == pytest.approx(better.log_joint, abs=1e-4)
 
 
-def test_optimal_tree_is_unchanged():
+def test_refine_keeps_optimal_tree():
     one = ct.Tree(np.zeros((0, 2), dtype=int), [0.0])
     assert ct.refine(one, [[1.0]], PROCESS).tree == one
     X = [[0.0, 1.0], [3.0, 1.0]]
@@ -102,19 +102,19 @@ def test_optimal_tree_is_unchanged():
     assert ct.refine(two, X, ct.Brownian()).tree.heights[-1] == pytest.approx(two.heights[-1], rel=1e-3)
 
 
-def test_equal_rows():
+def test_refine_of_equal_rows():
     X = np.repeat(table(4), 5, axis=0)
-    found = ct.greedy(X, PROCESS)
-    better = ct.refine(found.tree, X, PROCESS)
-    assert better.log_joint >= found.log_joint
+    result = ct.greedy(X, PROCESS)
+    better = ct.refine(result.tree, X, PROCESS)
+    assert better.log_joint >= result.log_joint
     assert np.all(np.diff(better.tree.merge_heights) >= 0)
 
 
-def test_names_stay():
+def test_refine_keeps_leaf_names():
     tree = ct.simulate_tree(5, 0, leaf_names=list("vwxyz"))
     assert ct.refine(tree, table(5), PROCESS).tree.leaf_names == tuple("vwxyz")
 
 
-def test_wrong_shapes_have_clear_message():
+def test_refine_rejects_wrong_shapes():
     with refused("X 4 rows tree 5 leaves"):
         ct.refine(ct.simulate_tree(5, 0), table(4), PROCESS)

@@ -1,4 +1,4 @@
-"""The report on a model: its facts against facts that were found otherwise, its page, its errors."""
+"""The report on a model: its facts against independent computations, its page, and its errors."""
 
 import base64
 import hashlib
@@ -47,14 +47,14 @@ def facts(model):
 
 
 @pytest.fixture(scope="module")
-def shown(facts):
+def document(facts):
     return Page(page(facts))
 
 
 # -- the file ----------------------------------------------------------------------------------------
 
 
-def test_the_same_model_makes_the_same_file(model, frame, tmp_path):
+def test_report_is_reproducible(model, frame, tmp_path):
     model.report(tmp_path / "a.html")
     model.report(str(tmp_path / "b.html"))
     model.save(tmp_path / "model.coaltree")
@@ -66,13 +66,13 @@ def test_the_same_model_makes_the_same_file(model, frame, tmp_path):
     assert again[0] == again[1]
 
 
-def test_report_makes_no_requests(shown):
-    assert set(shown.links) <= {"data:,", "#tree", "#clusters", "#support", "#parameters", "#checks"}
-    assert "iframe" not in shown.tags
-    assert shown.tags.count("link") == 1
+def test_report_makes_no_requests(document):
+    assert set(document.links) <= {"data:,", "#tree", "#clusters", "#support", "#parameters", "#checks"}
+    assert "iframe" not in document.tags
+    assert document.tags.count("link") == 1
 
 
-def test_only_the_scripts_of_the_report_may_run(shown, facts):
+def test_content_security_policy_allows_own_scripts_only(document, facts):
     """The policy comes before the first script and has the hash of each, computed here by the definition."""
     raw = page(facts)
     policy = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', raw)
@@ -81,104 +81,110 @@ def test_only_the_scripts_of_the_report_may_run(shown, facts):
     assert rules["default-src"] == "'none'"
     assert "http" not in policy.group(1)
     allowed = rules["script-src"].split()
-    scripts = [text for name, text in shown.scripts.items() if name != "data"]
+    scripts = [text for name, text in document.scripts.items() if name != "data"]
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
     assert allowed == [f"'sha256-{digest}'" for digest in digests]
-    assert not [name for name in shown.attributes if name.startswith("on")]
+    assert not [name for name in document.attributes if name.startswith("on")]
 
 
-def test_hostile_names_everywhere_are_text():
-    """Rows, columns, categories, the title: whatever is written by others stays text."""
+def test_hostile_names_are_escaped_everywhere():
+    """Names of rows, columns and categories and the title are shown as text."""
     rng = np.random.default_rng(2)
     n = 21
     columns = {name: rng.normal(size=n) for name in HOSTILE[:3]}
     columns |= {name: rng.choice(np.array(HOSTILE, dtype=object), n) for name in HOSTILE[3:]}
     rows = [f"{HOSTILE[i % 7]} {i}" for i in range(n)]
     model = ct.CoalescentClustering().fit(pd.DataFrame(columns, index=rows))
-    shown = Page(report_page(model._model, HOSTILE[1]))
-    assert not {"img", "iframe", "b", "i"} & set(shown.tags)
-    assert set(shown.links) <= {"data:,", "#tree", "#clusters", "#support", "#parameters", "#checks"}
-    assert not [name for name in shown.attributes if name.startswith("on")]
-    assert shown.tags.count("script") == 4
-    assert HOSTILE[1] in shown.text
-    assert shown.data["names"] == rows
+    document = Page(report_page(model._model, HOSTILE[1]))
+    assert not {"img", "iframe", "b", "i"} & set(document.tags)
+    assert set(document.links) <= {"data:,", "#tree", "#clusters", "#support", "#parameters", "#checks"}
+    assert not [name for name in document.attributes if name.startswith("on")]
+    assert document.tags.count("script") == 4
+    assert HOSTILE[1] in document.text
+    assert document.data["names"] == rows
 
 
-def test_names_are_text_and_nothing_else(facts, shown, frame):
+def test_names_are_escaped_as_text(facts, document, frame):
     raw = page(facts)
     for name in HOSTILE:
-        assert " ".join(name.split()) in shown.text
-    assert "img" not in shown.tags
+        assert " ".join(name.split()) in document.text
+    assert "img" not in document.tags
     assert "<script>alert" not in raw
     assert "<i>years" not in raw
-    assert shown.data["names"] == list(frame.index)
-    assert [column["name"] for column in shown.data["columns"]] == ["mass", "length", "<i>years</i>", "cover", "flies"]
+    assert document.data["names"] == list(frame.index)
+    assert [column["name"] for column in document.data["columns"]] == [
+        "mass",
+        "length",
+        "<i>years</i>",
+        "cover",
+        "flies",
+    ]
 
 
-def test_json_cannot_end_its_element():
+def test_embedded_json_cannot_end_element():
     text = embedded_json(["</script><!--", "a & b", "\u2028\u2029", "\ud800"])
     assert not {"<", ">", "&", "\u2028", "\u2029", "\ud800"} & set(text)
 
 
-def test_titles(model, facts, shown):
+def test_report_titles(model, facts, document):
     assert "<h1>Animals</h1>" in page(facts)
     assert "<h1>A table of 36 rows</h1>" in report_page(model._model)
     assert "<h1>a &lt; b</h1>" in report_page(model._model, "a < b")
-    assert "36 rows, 5 columns, 6 missing cells. 3 clusters, as requested." in shown.text
+    assert "36 rows, 5 columns, 6 missing cells. 3 clusters, as requested." in document.text
 
 
 # -- the picture -----------------------------------------------------------------------------------
 
 
-def test_the_picture_has_the_tree_and_the_table(model, frame, shown):
-    data, tree = shown.data, model.tree_
+def test_report_data_have_tree_and_table(model, frame, document):
+    data, tree = document.data, model.tree_
     assert data["children"] == tree.children.ravel().tolist()
     assert data["heights"] == pytest.approx(tree.heights.tolist(), rel=1e-5)
     assert data["clusters"][: len(frame)] == model.labels_.tolist()
     for column in data["columns"]:
-        own = frame[column["name"]]
+        values = frame[column["name"]]
         if "values" in column:
-            found = pd.Series([np.nan if value is None else value for value in column["values"]], index=frame.index)
-            pd.testing.assert_series_equal(found, own, check_names=False, rtol=1e-5)
-            assert column["mean"] == pytest.approx(own.mean(), rel=1e-5)
-            assert column["sd"] == pytest.approx(own.std(ddof=0), rel=1e-5)
+            actual = pd.Series([np.nan if value is None else value for value in column["values"]], index=frame.index)
+            pd.testing.assert_series_equal(actual, values, check_names=False, rtol=1e-5)
+            assert column["mean"] == pytest.approx(values.mean(), rel=1e-5)
+            assert column["sd"] == pytest.approx(values.std(ddof=0), rel=1e-5)
         else:
-            found = [None if code < 0 else column["categories"][code] for code in column["codes"]]
-            assert found == [None if pd.isna(value) else value for value in own]
+            actual = [None if code < 0 else column["categories"][code] for code in column["codes"]]
+            assert actual == [None if pd.isna(value) else value for value in values]
 
 
-def test_values_are_those_of_the_table_to_the_last_digit(frame, shown):
-    years = next(column for column in shown.data["columns"] if column["name"] == "<i>years</i>")
+def test_report_values_keep_all_digits(frame, document):
+    years = next(column for column in document.data["columns"] if column["name"] == "<i>years</i>")
     assert years["values"] == [None if pd.isna(value) else value for value in frame["<i>years</i>"]]
 
 
-def test_missing_cells_are_filled_as_the_imputer_fills_them(model, frame, shown, tmp_path):
+def test_report_fills_missing_cells_like_imputer(model, frame, document, tmp_path):
     model.save(tmp_path / "model.coaltree")
     known = to_imputer(read_model_record(tmp_path / "model.coaltree"), "the model").predictive(frame)
-    for column in shown.data["columns"]:
-        own = known[column["name"]]
-        assert [row for row, *_ in column["expected"]] == np.flatnonzero(own.missing).tolist()
+    for column in document.data["columns"]:
+        values = known[column["name"]]
+        assert [row for row, *_ in column["expected"]] == np.flatnonzero(values.missing).tolist()
         for row, *expected in column["expected"]:
             if "values" in column:
-                assert expected[0] == pytest.approx(own.mean[row], abs=0.06 * own.sd[row])
-                assert expected[1] == pytest.approx(own.sd[row], rel=0.05)
+                assert expected[0] == pytest.approx(values.mean[row], abs=0.06 * values.sd[row])
+                assert expected[1] == pytest.approx(values.sd[row], rel=0.05)
             else:
-                assert expected[0] == own.probability[row].argmax()
-                assert expected[1] == pytest.approx(own.probability[row].max(), rel=0.01)
+                assert expected[0] == values.probability[row].argmax()
+                assert expected[1] == pytest.approx(values.probability[row].max(), rel=0.01)
 
 
-def test_differences_between_clades(model, frame, shown):
-    data, tree = shown.data, model.tree_
+def test_report_shows_differences_between_clades(model, frame, document):
+    data, tree = document.data, model.tree_
     columns = data["columns"]
     for node in range(tree.n_leaves, tree.n_nodes - 1):
         inside = np.isin(np.arange(len(frame)), tree.leaves_below(node))
         effects = []
         for j, column in enumerate(columns):
-            own = frame[column["name"]]
+            values = frame[column["name"]]
             if "values" in column:
-                effects.append((abs(own[inside].mean() - own[~inside].mean()) / own.std(ddof=0), j))
+                effects.append((abs(values[inside].mean() - values[~inside].mean()) / values.std(ddof=0), j))
             else:
-                parts = [own[inside], own[~inside]]
+                parts = [values[inside], values[~inside]]
                 shares = [part.value_counts(normalize=True).reindex(column["categories"]).fillna(0) for part in parts]
                 angles = [2 * np.arcsin(np.sqrt(part)) for part in shares]
                 effects.append(((angles[0] - angles[1]).max(), j))
@@ -186,19 +192,19 @@ def test_differences_between_clades(model, frame, shown):
         best = [j for effect, j in sorted(effects, key=lambda pair: -pair[0])[:3] if effect >= 0.3]
         assert [entry[0] for entry in data["apart"][node]] == best
         for j, mean, others, code in data["apart"][node]:
-            own = frame[columns[j]["name"]]
+            values = frame[columns[j]["name"]]
             if code >= 0:
-                own = own.where(own.isna(), own == columns[j]["categories"][code]).astype(float)
-            rounding = 1e-3 if code >= 0 else 0.06 * own.std()
-            assert mean == pytest.approx(own[inside].mean(), abs=rounding)
-            assert others == pytest.approx(own[~inside].mean(), abs=rounding)
+                values = values.where(values.isna(), values == columns[j]["categories"][code]).astype(float)
+            rounding = 1e-3 if code >= 0 else 0.06 * values.std()
+            assert mean == pytest.approx(values[inside].mean(), abs=rounding)
+            assert others == pytest.approx(values[~inside].mean(), abs=rounding)
 
 
 # -- clusters ----------------------------------------------------------------------------------------
 
 
-def test_effects_of_clusters_are_those_of_pandas(model, frame, shown):
-    tables = shown.tables_headed("Column", "Here", "Others")
+def test_report_cluster_effects_match_pandas(model, frame, document):
+    tables = document.tables_headed("Column", "Here", "Others")
     assert len(tables) == 3
     for cluster, rows in enumerate(tables):
         inside = model.labels_ == cluster
@@ -206,15 +212,17 @@ def test_effects_of_clusters_are_those_of_pandas(model, frame, shown):
         sizes = []
         for name, here, others, difference, effect in rows:
             column, _, category = name.partition(" = ")
-            own = frame[column]
+            values = frame[column]
             if category:
-                own = own.where(own.isna(), own == category).astype(float)
-            mean, other = own[inside].mean(), own[~inside].mean()
-            assert number(here) == pytest.approx(mean, rel=0.02, abs=0.06 * own.std())
-            assert number(others) == pytest.approx(other, rel=0.02, abs=0.06 * own.std())
+                values = values.where(values.isna(), values == category).astype(float)
+            mean, other = values[inside].mean(), values[~inside].mean()
+            assert number(here) == pytest.approx(mean, rel=0.02, abs=0.06 * values.std())
+            assert number(others) == pytest.approx(other, rel=0.02, abs=0.06 * values.std())
             assert number(difference) == pytest.approx(mean - other, rel=0.01)
             expected = (
-                (mean - other) / own.std(ddof=0) if not category else 2 * (np.arcsin(mean**0.5) - np.arcsin(other**0.5))
+                (mean - other) / values.std(ddof=0)
+                if not category
+                else 2 * (np.arcsin(mean**0.5) - np.arcsin(other**0.5))
             )
             assert number(effect) == pytest.approx(expected, abs=0.06)
             sizes.append(abs(expected))
@@ -222,19 +230,19 @@ def test_effects_of_clusters_are_those_of_pandas(model, frame, shown):
         assert min(sizes) >= 0.2
 
 
-def test_cluster_strength(model):
-    """Of samples of trees; clusters of one tree are told by heights."""
-    shown = Page(page(replace(report_facts(model._model), sample=SampleFacts(1, 1, 1.0, 0.0, None, None))))
+def test_report_shows_cluster_cohesion(model):
+    """For samples of trees; for a single tree the report gives heights instead."""
+    document = Page(page(replace(report_facts(model._model), sample=SampleFacts(1, 1, 1.0, 0.0, None, None))))
     tree, ratios = model.tree_, model.log_ratios_
     for cluster in range(3):
         rows = np.flatnonzero(model.labels_ == cluster)
         top = next(k for k in range(tree.n_nodes) if set(tree.leaves_below(k)) == set(rows))
         above = tree.parents[top]
         inside, outside = ratios[top - tree.n_leaves], ratios[above - tree.n_leaves]
-        told = f"Separation from the rows next to it in the tree: {strength_of(-outside, outside)}."
-        assert f"Cohesion: {strength_of(inside, inside)}. {told}" in shown.text
-    assert shown.data["ratios"][: tree.n_leaves] == [None] * tree.n_leaves
-    assert shown.data["ratios"][tree.n_leaves :] == pytest.approx(ratios.tolist(), rel=0.01, abs=0.01)
+        messages = f"Separation from the rows next to it in the tree: {strength_of(-outside, outside)}."
+        assert f"Cohesion: {strength_of(inside, inside)}. {messages}" in document.text
+    assert document.data["ratios"][: tree.n_leaves] == [None] * tree.n_leaves
+    assert document.data["ratios"][tree.n_leaves :] == pytest.approx(ratios.tolist(), rel=0.01, abs=0.01)
 
 
 def strength_of(log_odds, log_ratio):
@@ -258,21 +266,21 @@ def strength_of(log_odds, log_ratio):
         (1e300, "very strong million", "none million"),
     ],
 )
-def test_descriptions_of_strength(factor, together, apart):
+def test_cohesion_is_described_in_words(factor, together, apart):
     check_named(describe_cohesion(math.log(factor)), together)
     check_named(describe_separation(math.log(factor)), apart)
     assert ("very" in describe_cohesion(math.log(factor))) == ("very" in together)
 
 
-def test_means_of_very_different_size_have_their_own_digits():
+def test_means_of_different_size_keep_significant_digits():
     table = pd.DataFrame({"x": [4.61, 4.7, 4.67, 4.66, 1e6, 1e6 + 3], "y": [0.0, 0.1, 0.2, 0.1, 9.0, 9.2]})
-    shown = report_of(table, n_clusters=2)
-    rows = [row for own in shown.tables_headed("Column", "Here", "Others") for row in own if row[0] == "x"]
+    document = report_of(table, n_clusters=2)
+    rows = [row for values in document.tables_headed("Column", "Here", "Others") for row in values if row[0] == "x"]
     assert sorted(row[1:3] for row in rows) == [["1000000", "4.66"], ["4.66", "1000000"]]
-    assert {entry[1] for own in shown.data["apart"] if own for entry in own if entry[0] == 0} >= {4.66}
+    assert {entry[1] for values in document.data["apart"] if values for entry in values if entry[0] == 0} >= {4.66}
 
 
-def test_a_category_with_a_long_name_is_shortened():
+def test_long_category_names_are_shortened():
     long = "<b>" + "x" * 150 + " the end"
     cover = [long, "b", "b", "a", "a", long] * 4
     raw = report_page(ct.CoalescentClustering().fit(pd.DataFrame({"c": cover, "d": list("uvuvvv") * 4}))._model)
@@ -292,9 +300,9 @@ def words_of(log_ratio):
     return f"{one} them {times} times better than {two}"
 
 
-def test_members_are_named(model, frame, shown):
+def test_report_names_cluster_members(model, frame, document):
     for cluster in range(3):
-        assert f"Cluster {cluster} {np.sum(model.labels_ == cluster)} rows" in shown.text
+        assert f"Cluster {cluster} {np.sum(model.labels_ == cluster)} rows" in document.text
 
 
 # -- tables of all kinds -----------------------------------------------------------------------------
@@ -305,38 +313,38 @@ def report_of(table, **parameters):
     return Page(report_page(model._model))
 
 
-def test_one_row():
-    shown = report_of(pd.DataFrame({"x": [1.0], "c": ["u"]}, index=["alone"]))
-    assert "1 row, 2 columns" in shown.text
-    assert "too few to cluster" in shown.text
-    assert shown.data["names"] == ["alone"]
-    assert shown.data["children"] == []
-    assert not {"#tree", "#clusters", "#parameters", "#checks"} & set(shown.links)
+def test_report_of_one_row():
+    document = report_of(pd.DataFrame({"x": [1.0], "c": ["u"]}, index=["alone"]))
+    assert "1 row, 2 columns" in document.text
+    assert "too few to cluster" in document.text
+    assert document.data["names"] == ["alone"]
+    assert document.data["children"] == []
+    assert not {"#tree", "#clusters", "#parameters", "#checks"} & set(document.links)
 
 
-def test_two_rows():
-    shown = report_of(pd.DataFrame({"x": [1.0, 2.0]}, index=["a", "b"]))
-    assert "2 rows, 1 column" in shown.text
-    assert shown.data["children"] == [0, 1]
-    assert "too few to cluster" in shown.text
-    assert "cluster," not in shown.text
-    assert shown.tables == []
+def test_report_of_two_rows():
+    document = report_of(pd.DataFrame({"x": [1.0, 2.0]}, index=["a", "b"]))
+    assert "2 rows, 1 column" in document.text
+    assert document.data["children"] == [0, 1]
+    assert "too few to cluster" in document.text
+    assert "cluster," not in document.text
+    assert document.tables == []
 
 
-def test_uninformative_columns(frame):
+def test_report_lists_unused_columns(frame):
     table = frame[["mass", "cover"]].assign(empty=np.nan, same="earth", seven=7.0)
-    shown = report_of(table)
-    assert "2 columns and 3 not used, 3 missing cells in the columns in use." in shown.text
-    assert "Not used, because all observed cells are the same or none is observed: empty, same, seven." in shown.text
+    document = report_of(table)
+    assert "2 columns and 3 not used, 3 missing cells in the columns in use." in document.text
+    assert "Not used, because all observed cells are the same or none is observed: empty, same, seven." in document.text
 
 
-def test_identical_rows():
-    shown = report_of(pd.DataFrame({"x": [1.0, 1.0, 1.0]}))
-    assert shown.data["columns"] == []
-    assert "No column has two different values, so there is nothing to fit." in shown.text
+def test_report_of_identical_rows():
+    document = report_of(pd.DataFrame({"x": [1.0, 1.0, 1.0]}))
+    assert document.data["columns"] == []
+    assert "No column has two different values, so there is nothing to fit." in document.text
 
 
-def test_numbers_of_extreme_size(frame):
+def test_report_of_numbers_of_extreme_size(frame):
     rng = np.random.default_rng(0)
     table = frame[["cover"]].assign(
         huge=rng.choice([-1e300, 1e300], len(frame)),
@@ -351,40 +359,40 @@ def test_numbers_of_extreme_size(frame):
     assert tiny["values"][0] == pytest.approx(table["tiny"].iloc[0], rel=1e-4, abs=0)
 
 
-def test_a_row_without_any_cell(frame):
+def test_report_with_empty_row(frame):
     table = frame[["mass", "cover"]].copy()
     table.iloc[5] = None
     data = report_of(table).data
     assert 5 in [row for row, *_ in data["columns"][0]["expected"]]
 
 
-def test_categories_alone(frame):
-    shown = report_of(frame[["cover", "flies"]])
-    assert [column["name"] for column in shown.data["columns"]] == ["cover", "flies"]
-    assert shown.tables_headed("Column", "Half height", "Signal", "Long-run shares")
-    assert not shown.tables_headed("Column", "Mean")
+def test_report_of_categorical_table(frame):
+    document = report_of(frame[["cover", "flies"]])
+    assert [column["name"] for column in document.data["columns"]] == ["cover", "flies"]
+    assert document.tables_headed("Column", "Half height", "Signal", "Long-run shares")
+    assert not document.tables_headed("Column", "Mean")
 
 
-def test_numbers_alone(frame):
+def test_report_of_real_table(frame):
     complete = frame[["mass", "length"]].dropna()
-    shown = report_of(complete)
-    assert not shown.tables_headed("Column", "Half height", "Signal", "Long-run shares")
-    assert "no missing cell" in shown.text
+    document = report_of(complete)
+    assert not document.tables_headed("Column", "Half height", "Signal", "Long-run shares")
+    assert "no missing cell" in document.text
     brownian = report_of(complete, real_process="brownian")
     assert brownian.tables_headed("Column", "Fitted standard deviation", "In the table")
     assert "half height" not in brownian.text
 
 
-def test_cells_are_hidden_under_a_full_covariance(frame):
-    shown = report_of(frame[["mass", "length"]].dropna(), covariance="full")
-    assert "was hidden in turn" in shown.text
+def test_report_with_full_covariance_hides_cells(frame):
+    document = report_of(frame[["mass", "length"]].dropna(), covariance="full")
+    assert "was hidden in turn" in document.text
 
 
-def test_parameters_are_in_units(model, frame, shown):
-    rows = {row[0]: row[1:] for row in shown.tables_headed("Column", "Mean")[0]}
-    own = model.prediction_parameters_["mass"]
-    assert number(rows["mass"][0]) == pytest.approx(own["mean"], abs=0.06 * own["sd"])
-    assert number(rows["mass"][1]) == pytest.approx(own["sd"], rel=0.01)
+def test_report_parameters_have_column_units(model, frame, document):
+    rows = {row[0]: row[1:] for row in document.tables_headed("Column", "Mean")[0]}
+    values = model.prediction_parameters_["mass"]
+    assert number(rows["mass"][0]) == pytest.approx(values["mean"], abs=0.06 * values["sd"])
+    assert number(rows["mass"][1]) == pytest.approx(values["sd"], rel=0.01)
     assert number(rows["mass"][2]) == pytest.approx(frame["mass"].std(ddof=0), rel=0.01)
     assert number(rows["mass"][3].split(" (")[0]) == pytest.approx(
         model.prediction_parameters_["mass"]["signal"], abs=0.01
@@ -393,47 +401,47 @@ def test_parameters_are_in_units(model, frame, shown):
 
 
 def test_parameters_are_plain_numbers(model):
-    own = {name: parameters for name, parameters in model.parameters_.items() if "sd" in parameters}
-    assert {type(value) for parameters in own.values() for name, value in parameters.items() if name != "process"} == {
-        float
-    }
-    assert {len(parameters) for parameters in own.values()} == {5}
+    values = {name: parameters for name, parameters in model.parameters_.items() if "sd" in parameters}
+    assert {
+        type(value) for parameters in values.values() for name, value in parameters.items() if name != "process"
+    } == {float}
+    assert {len(parameters) for parameters in values.values()} == {5}
 
 
 def test_shared_parameters_are_listed_once(frame):
     model = ct.CoalescentClustering(covariance="diagonal").fit(frame)
-    shown, parameters = Page(report_page(model._model)), model.prediction_parameters_
-    noise = {name: own["noise_sd"] / own["sd"] for name, own in parameters.items() if "sd" in own}
+    document, parameters = Page(report_page(model._model)), model.prediction_parameters_
+    noise = {name: values["noise_sd"] / values["sd"] for name, values in parameters.items() if "sd" in values}
     assert len({round(ratio, 9) for ratio in noise.values()}) == 1
     share = noise["mass"] ** 2 / (1 + noise["mass"] ** 2)
-    told = re.findall("does not follow the tree: (.*?) of the variance of a cell", shown.text)
-    assert [number(text.strip("<> ")) for text in told] == [pytest.approx(share, abs=1e-3, rel=0.01)]
-    half = re.findall("the half height, (.*?): how far back", shown.text)
+    messages = re.findall("does not follow the tree: (.*?) of the variance of a cell", document.text)
+    assert [number(text.strip("<> ")) for text in messages] == [pytest.approx(share, abs=1e-3, rel=0.01)]
+    half = re.findall("the half height, (.*?): how far back", document.text)
     assert [float(text) for text in half] == [pytest.approx(math.log(2) / 2 / parameters["mass"]["rate"], rel=0.01)]
 
 
-def test_thousands_of_leaves_are_collapsed():
+def test_report_collapses_thousands_of_leaves():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2500, 2)) + 8 * rng.integers(0, 3, (2500, 1))
     model = ct.CoalescentClustering(n_clusters=3, real_process="brownian").fit(X)
-    shown = Page(report_page(model._model))
-    data = shown.data
+    document = Page(report_page(model._model))
+    data = document.data
     assert len(data["names"]) == 50
     assert sum(data["counts"]) == 2500
-    assert "2,500 leaves" in shown.text
-    assert "50 oldest clades" in shown.text
-    assert "2,500 rows" in shown.text
+    assert "2,500 leaves" in document.text
+    assert "50 oldest clades" in document.text
+    assert "2,500 rows" in document.text
     members = data["members"]
-    assert sorted(name for own in members for name in own) == sorted(model.tree_.leaf_names)
-    for tip, own in enumerate(members):
-        assert len(own) == data["counts"][tip]
-        rows = [int(name) for name in own]
+    assert sorted(name for values in members for name in values) == sorted(model.tree_.leaf_names)
+    for tip, values in enumerate(members):
+        assert len(values) == data["counts"][tip]
+        rows = [int(name) for name in values]
         for j, column in enumerate(data["columns"]):
             assert column["values"][tip] == pytest.approx(X[rows, j].mean(), rel=1e-4, abs=1e-5)
-    assert f"and {np.bincount(model.labels_)[0] - 300:,} more" in shown.text
+    assert f"and {np.bincount(model.labels_)[0] - 300:,} more" in document.text
 
 
-def test_a_deep_caterpillar(facts):
+def test_report_of_deep_caterpillar(facts):
     n = 1500
     children = [[0, 1], *([n + k, k + 2] for k in range(n - 2))]
     tree = ct.Tree(children, np.concatenate([np.zeros(n), np.arange(1.0, n)]))
@@ -441,7 +449,7 @@ def test_a_deep_caterpillar(facts):
     assert len(picture_data(nothing)["children"]) == 2 * (n - 1)
 
 
-def test_dates_are_dates(frame, tmp_path):
+def test_report_shows_dates(frame, tmp_path):
     table = frame[["mass", "cover"]].copy()
     days = pd.Timestamp("2020-02-27") + pd.to_timedelta(
         np.arange(len(table)) % 3 * 40 + np.arange(len(table)), unit="D"
@@ -449,32 +457,32 @@ def test_dates_are_dates(frame, tmp_path):
     table["day"] = days.where(np.arange(len(table)) != 7)
     table["moment"] = days + pd.to_timedelta(np.arange(len(table)) * 91, unit="min")
     model = ct.CoalescentClustering(n_clusters=3).fit(table)
-    shown = Page(report_page(model._model))
-    by_name = {column["name"]: column for column in shown.data["columns"]}
+    document = Page(report_page(model._model))
+    by_name = {column["name"]: column for column in document.data["columns"]}
     assert [by_name[name]["time"] for name in ("mass", "day", "moment")] == [False, True, True]
     epoch = pd.Timestamp("1970-01-01")
     for name in ("day", "moment"):
-        found = [None if value is None else epoch + pd.Timedelta(days=value) for value in by_name[name]["values"]]
-        assert [None if time is None else time.round("min") for time in found] == [
+        results = [None if value is None else epoch + pd.Timedelta(days=value) for value in by_name[name]["values"]]
+        assert [None if time is None else time.round("min") for time in results] == [
             None if pd.isna(time) else time for time in table[name]
         ]
-    rows = {row[0]: row[1:] for row in shown.tables_headed("Column", "Mean")[0]}
-    own = model.prediction_parameters_["day"]
-    assert abs(pd.Timestamp(rows["day"][0]) - epoch - pd.Timedelta(days=own["mean"])) < pd.Timedelta(days=1)
+    rows = {row[0]: row[1:] for row in document.tables_headed("Column", "Mean")[0]}
+    column_values = model.prediction_parameters_["day"]
+    assert abs(pd.Timestamp(rows["day"][0]) - epoch - pd.Timedelta(days=column_values["mean"])) < pd.Timedelta(days=1)
     assert rows["day"][1].endswith(" days")
-    seen = [row for table in shown.tables_headed("Column", "Here", "Others") for row in table if row[0] == "day"]
-    assert seen
-    for _, here, others, difference, _ in seen:
+    matches = [row for table in document.tables_headed("Column", "Here", "Others") for row in table if row[0] == "day"]
+    assert matches
+    for _, here, others, difference, _ in matches:
         apart = (pd.Timestamp(here) - pd.Timestamp(others)).days
         assert number(difference.removesuffix(" days")) == pytest.approx(apart, abs=1.5)
-    values = dict(row[1:3] for row in shown.tables_headed("Row", "Column", "Value")[0])
+    values = dict(row[1:3] for row in document.tables_headed("Row", "Column", "Value")[0])
     assert {"day", "moment"} & set(values)
     assert all(re.fullmatch(r"2020-\d\d-\d\d( \d\d:\d\d)?", values[name]) for name in {"day", "moment"} & set(values))
     model.save(tmp_path / "model.coaltree")
     assert report_page(ct.load_model(tmp_path / "model.coaltree")._model) == report_page(model._model)
 
 
-def test_long_names_are_shortened_and_told_whole(frame):
+def test_report_shortens_long_names_with_full_title(frame):
     table = frame[["mass", "cover"]].set_axis([f"the very long name of one of the rows, number {i}" for i in range(36)])
     raw = report_page(ct.CoalescentClustering().fit(table)._model)
     row = Page(raw).tables_headed("Row", "Column", "Value")[0][0][0]
@@ -493,7 +501,7 @@ def test_report_requires_fitted_model(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_unwritable_report(model, tmp_path):
+def test_unwritable_report_is_reported(model, tmp_path):
     with refused("written folder"):
         model.report(tmp_path)
     with refused("written file directory"):
@@ -518,12 +526,12 @@ def command(model, tmp_path, monkeypatch, capsys):
     return command_in(tmp_path, monkeypatch, capsys)
 
 
-def test_report_of_a_file(command, model, tmp_path):
+def test_report_command_matches_python(command, model, tmp_path):
     assert command("report", "model.coaltree", "-o", "report.html", "--title", "Animals", "-q") == (0, "", "")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == report_page(model._model, "Animals")
 
 
-def test_rejected_reports(command, frame, tmp_path):
+def test_report_command_rejects_invalid_models(command, frame, tmp_path):
     ct.CoalescentImputer().fit(frame).save(tmp_path / "imputer.coaltree")
     before = contents(tmp_path)
     check_sentence(
@@ -535,7 +543,7 @@ def test_rejected_reports(command, frame, tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_fit_with_a_report(command, frame, tmp_path, monkeypatch):
+def test_fit_report_option_writes_report(command, frame, tmp_path, monkeypatch):
     frame.to_csv(tmp_path / "t.csv", index_label="name")
     code, out, err = command("fit", "t.csv", "-o", "out", "--report")
     assert code == 0, err
@@ -554,38 +562,38 @@ def test_fit_with_a_report(command, frame, tmp_path, monkeypatch):
 # -- fits without any fitting, and rows in no cluster ---------------------------------------------------
 
 
-def test_the_tree_of_the_default_has_parameters_of_its_own(frame):
+def test_report_of_default_tree_shows_merge_heights(frame):
     model = ct.CoalescentClustering(n_clusters=3).fit(frame)
-    shown = Page(page(report_facts(model._model)))
-    assert "Which parameters were used?" in shown.text
-    own = max(model.prediction_parameters_.items(), key=lambda item: item[1]["signal"])
-    assert "Which columns matter for the tree?" in shown.text
-    assert f"{own[0]} {own[1]['signal']:.2f} ({own[1]['signal_low']:.2f} to" in shown.text
-    assert "settle" not in shown.text
-    assert "Cohesion" not in shown.text
+    document = Page(page(report_facts(model._model)))
+    assert "Which parameters were used?" in document.text
+    values = max(model.prediction_parameters_.items(), key=lambda item: item[1]["signal"])
+    assert "Which columns matter for the tree?" in document.text
+    assert f"{values[0]} {values[1]['signal']:.2f} ({values[1]['signal_low']:.2f} to" in document.text
+    assert "settle" not in document.text
+    assert "Cohesion" not in document.text
     tree = model.tree_
     for cluster in range(3):
         rows = set(np.flatnonzero(model.labels_ == cluster))
         top = [k for k in range(tree.n_nodes) if set(tree.leaves_below(k)) == rows]
         if top:  # a row that was left over may have joined
             low, high = (f"{tree.heights[k]:.3g}" for k in (top[0], tree.parents[top[0]]))
-            assert f"Its rows merge at height {low} or below; it merges with the next rows at {high}." in shown.text
+            assert f"Its rows merge at height {low} or below; it merges with the next rows at {high}." in document.text
 
 
-def test_outliers_are_no_cluster(frame):
+def test_report_lists_outliers_apart_from_clusters(frame):
     table = frame.copy()
     table.loc["row 8", ["mass", "length"]] = [-200.0, 60.0]  # before the first rows of some other clusters
     model = ct.CoalescentClustering(resolution=0.6, min_cluster_size=3, assign_outliers=False).fit(table)
     beside = model.labels_ == -1
     assert beside[8]
     raw = page(report_facts(model._model))
-    shown = Page(raw)
+    document = Page(raw)
     outliers = f"{beside.sum()} outlier{'s' if beside.sum() > 1 else ''}"
-    assert f"{model.n_clusters_} clusters, at a resolution of 0.6, and {outliers}." in shown.text
-    assert "Outliers" in shown.text
-    assert f"Cluster {model.n_clusters_} " not in shown.text
-    assert shown.data["outliers"] == model.n_clusters_
+    assert f"{model.n_clusters_} clusters, at a resolution of 0.6, and {outliers}." in document.text
+    assert "Outliers" in document.text
+    assert f"Cluster {model.n_clusters_} " not in document.text
+    assert document.data["outliers"] == model.n_clusters_
     labels = np.where(beside, model.n_clusters_, model.labels_)
-    assert shown.data["clusters"][: len(table)] == labels.tolist()
-    colors = [shown.data["colors"][k] for k in range(model.n_clusters_ + 1)]
+    assert document.data["clusters"][: len(table)] == labels.tolist()
+    colors = [document.data["colors"][k] for k in range(model.n_clusters_ + 1)]
     assert re.findall(r'<article class="card" style="--c: (#\w+)">', raw) == colors

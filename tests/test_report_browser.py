@@ -104,7 +104,7 @@ def browser_page(browser):
 
 
 @pytest.fixture
-def opened(browser_page, folder):
+def open_page(browser_page, folder):
     """Return a function that opens a report anew; whatever goes wrong in the page fails the test."""
     page, wrong = browser_page
     wrong.clear()
@@ -178,8 +178,8 @@ def see(page, point):
     page.evaluate("([x, y]) => window.scrollBy(0, y - 400)", point[:2])
 
 
-def test_report_opens_without_console_messages(opened):
-    page = opened()
+def test_report_opens_without_console_messages(open_page):
+    page = open_page()
     assert page.title() == HOSTILE[0]
     assert page.inner_text("h1") == HOSTILE[0]
     assert tips(page) == N
@@ -187,8 +187,8 @@ def test_report_opens_without_console_messages(opened):
     assert rows_of_heatmaps(page) == [N, N]
 
 
-def test_content_security_policy(browser, folder):
-    """Scripts, event handlers and pictures that somebody writes into a report neither run nor load anything."""
+def test_injected_scripts_do_not_run(browser, folder):
+    """Scripts, event handlers and pictures that are added to a report neither run nor load anything."""
     context = browser.new_context()
     requests = []
     context.route(re.compile("^http"), lambda route: (requests.append(route.request.url), route.abort()))
@@ -210,8 +210,8 @@ def test_content_security_policy(browser, folder):
     assert requests == []
 
 
-def test_names_are_shown_as_text(opened):
-    page = opened()
+def test_names_are_shown_as_text(open_page):
+    page = open_page()
     labels = page.evaluate("[...document.querySelectorAll('.ytick text')].map(t => t.textContent)")
     assert len(labels) == N
     assert "<script>alert(1)</script>" in labels
@@ -222,12 +222,12 @@ def test_names_are_shown_as_text(opened):
     assert "<i>years</i>" in columns
 
 
-@pytest.mark.parametrize("wanted", ["row 20", "ROW 20", HOSTILE[1]])
-def test_a_row_is_found(opened, wanted):
-    page = opened()
-    page.fill("#leaf", wanted)
+@pytest.mark.parametrize("query", ["row 20", "ROW 20", HOSTILE[1]])
+def test_search_finds_row(open_page, query):
+    page = open_page()
+    page.fill("#leaf", query)
     page.press("#leaf", "Enter")
-    wait_for_status(page, wanted)
+    wait_for_status(page, query)
     wait_until(page, "document.getElementById('picture').layout.shapes.length === 1")
     wait_until(
         page,
@@ -244,16 +244,16 @@ def test_a_row_is_found(opened, wanted):
     )
 
 
-def test_unknown_row(opened):
-    page = opened()
+def test_search_reports_unknown_row(open_page):
+    page = open_page()
     page.fill("#leaf", "unicorn")
     page.click("#search button")
     wait_for_status(page, "no row")
     wait_for_status(page, "unicorn")
 
 
-def test_finding_unfolds_and_zooms(opened):
-    page = opened()
+def test_search_expands_and_zooms(open_page):
+    page = open_page()
     page.click("#fold")
     wait_for_tips(page, "=== 3")
     page.fill("#leaf", "row 20")
@@ -261,8 +261,8 @@ def test_finding_unfolds_and_zooms(opened):
     wait_for_tips(page, "> 3")
 
 
-def test_click_toggles_clade(opened):
-    page = opened()
+def test_click_toggles_clade(open_page):
+    page = open_page()
     see(page, merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)"))
     x, y, node = merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)")
     page.mouse.move(x, y)
@@ -279,8 +279,8 @@ def test_click_toggles_clade(opened):
     wait_until(page, f"document.getElementById('picture').dataset.tips == {N}")
 
 
-def test_keyboard_toggles_clade(opened):
-    page = opened()
+def test_keyboard_toggles_clade(open_page):
+    page = open_page()
     page.focus("#picture")
     page.keyboard.press("ArrowRight")
     wait_for_status(page, f"Clade of {N} leaves")
@@ -297,20 +297,20 @@ def test_keyboard_toggles_clade(opened):
     wait_until(page, f"Math.abs({span} - {N + 0.4}) < 1e-9")
 
 
-def test_tab_order(opened):
-    page = opened("table.html")
+def test_tab_key_visits_controls_in_order(open_page):
+    page = open_page("table.html")
     reached = []
     for _ in range(20):
         page.keyboard.press("Tab")
         reached.append(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline != "none" or reached[-1] == "BODY"
-    wanted = ["theme", "leaf", "fold", "unfold", "closer", "farther", "reset", "picture"]
-    assert [name for name in reached if name in wanted] == wanted
+    expected = ["theme", "leaf", "fold", "unfold", "closer", "farther", "reset", "picture"]
+    assert [name for name in reached if name in expected] == expected
 
 
-def test_hover_text_of_merge(opened):
-    page = opened()
+def test_hover_shows_merge(open_page):
+    page = open_page()
     see(page, merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)"))
     x, y, _ = merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)")
     page.mouse.move(x - 3, y)
@@ -323,8 +323,8 @@ def test_hover_text_of_merge(opened):
     assert "elsewhere" in text
 
 
-def test_hover_text_of_cells(opened):
-    page = opened()
+def test_hover_shows_cells(open_page):
+    page = open_page()
     place = """([row, axis]) => {
         const picture = document.getElementById('picture'), layout = picture._fullLayout, box = picture.getBoundingClientRect();
         const k = layout.yaxis.ticktext.indexOf(row);
@@ -351,11 +351,11 @@ def test_hover_text_of_cells(opened):
             assert text.endswith(f"{column}: {value if column == 'cover' else f'{value:.6g}'}")
 
 
-def test_dark_light_and_print(opened):
+def test_themes_and_print_have_right_colours(open_page):
     def paper():
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
-    page = opened(color_scheme="dark")
+    page = open_page(color_scheme="dark")
     dark = paper()
     assert sum(map(int, dark[4:-1].split(","))) < 150
     # on paper all is light and unfolded
@@ -364,7 +364,7 @@ def test_dark_light_and_print(opened):
     assert page.evaluate("[...document.querySelectorAll('details')].every(d => d.open)")
     page.emulate_media(media="screen")
     wait_until(page, "document.documentElement.dataset.theme === 'dark'")
-    page = opened()
+    page = open_page()
     assert paper() == "rgb(255, 255, 255)"
     page.click("#theme")
     assert paper() == dark
@@ -374,22 +374,22 @@ def test_dark_light_and_print(opened):
 
 
 @pytest.mark.parametrize("name", ["table.html", "many.html", "one.html"])
-def test_narrow_screen(opened, name):
-    page = opened(name, viewport={"width": 390, "height": 800})
+def test_report_fits_narrow_screen(open_page, name):
+    page = open_page(name, viewport={"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.set_viewport_size({"width": 320, "height": 800})
     wait_until(page, "document.documentElement.scrollWidth <= 320")
 
 
-def test_window_resize(opened):
-    page = opened()
+def test_report_follows_window_resize(open_page):
+    page = open_page()
     page.set_viewport_size({"width": 500, "height": 800})
     wait_until(page, "document.querySelector('#picture .main-svg').getBoundingClientRect().width < 500")
     assert page.evaluate("document.documentElement.scrollWidth") <= 500
 
 
-def test_many_leaves(opened):
-    page = opened("many.html")
+def test_many_leaves_are_collapsed_and_expandable(open_page):
+    page = open_page("many.html")
     assert tips(page) == 50
     assert branches(page) == 98
     page.fill("#leaf", "1234")
@@ -400,12 +400,12 @@ def test_many_leaves(opened):
     places = page.evaluate("document.getElementById('picture').layout.yaxis.tickvals")
     assert marked == [pytest.approx(places[bold])]
     members = page.evaluate("JSON.parse(document.getElementById('data').textContent).members")
-    sizes = [len(own) for own in members if "1234" in own]
+    sizes = [len(member) for member in members if "1234" in member]
     assert f"clade of {sizes[0]:,} leaves" in page.inner_text("#status")
 
 
-def test_unexpandable_clades_have_message(opened):
-    page = opened("many.html")
+def test_unexpandable_clades_show_message(open_page):
+    page = open_page("many.html")
     page.click("#unfold")
     assert tips(page) == 50
     assert "a tree of 2,500 leaves is drawn by its oldest clades" in page.inner_text("#status")
@@ -414,13 +414,13 @@ def test_unexpandable_clades_have_message(opened):
     page.mouse.move(x, y)
     page.mouse.click(x, y)
     wait_until(page, "document.getElementById('status').innerText.includes('too large to draw; its leaves are ')")
-    page = opened()
+    page = open_page()
     page.click("#unfold")
     assert page.inner_text("#status") == ""
 
 
-def test_the_mode_bar_covers_no_column_names(opened):
-    page = opened()
+def test_mode_bar_does_not_cover_column_names(open_page):
+    page = open_page()
     page.hover("#picture")
     boxes = page.evaluate(
         """[...document.querySelectorAll('#picture .modebar, .x2tick text, .x3tick text')].map(e => {
@@ -432,10 +432,10 @@ def test_the_mode_bar_covers_no_column_names(opened):
     assert len(boxes) == 6
 
 
-def test_a_category_has_one_colour(opened):
-    page = opened("shared.html")
-    shown = page.evaluate("[...document.querySelectorAll('#legend .key')].map(k => k.innerText.split(/\\n/))")
-    assert ["flies, swims", "no", "yes"] in shown
+def test_categories_have_one_colour_across_columns(open_page):
+    page = open_page("shared.html")
+    displayed = page.evaluate("[...document.querySelectorAll('#legend .key')].map(k => k.innerText.split(/\\n/))")
+    assert ["flies, swims", "no", "yes"] in displayed
     z = page.evaluate("document.getElementById('picture').data.find(t => t.meta === 'categorical').z")
     columns = page.evaluate("document.getElementById('picture').layout.xaxis3.ticktext")
     names = page.evaluate("document.getElementById('picture').layout.yaxis.ticktext")
@@ -446,13 +446,13 @@ def test_a_category_has_one_colour(opened):
             if value is not None and value == value:
                 shades.setdefault(value, set()).add(cells[columns.index(column)])
     assert shades.keys() == {"yes", "no", "often"}
-    assert all(len(own) == 1 for own in shades.values())
+    assert all(len(value) == 1 for value in shades.values())
     assert len(set.union(*shades.values())) == 3
 
 
-def test_support_is_written_at_branches(opened):
-    page = opened("sampled.html")
-    found = page.evaluate(
+def test_support_is_drawn_at_branches(open_page):
+    page = open_page("sampled.html")
+    actual = page.evaluate(
         """(() => { const t = document.getElementById('picture').data.find(t => t.meta === 'support');
             return t.x.map((x, k) => [x, t.text[k].trim()]); })()"""
     )
@@ -462,20 +462,20 @@ def test_support_is_written_at_branches(opened):
         for h, s in zip(data["heights"], data["support"], strict=True)
         if s
     }
-    assert len(found) > 3
-    assert all((round(x, 4), text) in known for x, text in found)
+    assert len(actual) > 3
+    assert all((round(x, 4), text) in known for x, text in actual)
     boxes = page.evaluate(
         "[...document.querySelectorAll('#picture .textpoint')].map(t => { const b = t.getBoundingClientRect(); "
         "return [b.left, b.right, b.top, b.bottom]; })"
     )
-    assert len(boxes) == len(found)
+    assert len(boxes) == len(actual)
     for k, (left, right, top, bottom) in enumerate(boxes):
         for other in boxes[:k]:
             assert right <= other[0] + 1 or left >= other[1] - 1 or bottom <= other[2] + 4 or top >= other[3] - 4
 
 
-def test_one_row(opened):
-    page = opened("one.html")
+def test_page_of_one_row(open_page):
+    page = open_page("one.html")
     visible = page.locator("button:visible, input:visible, main svg:visible")
     assert visible.evaluate_all("found => found.map((own) => own.id)") == ["theme"]
     assert page.locator("main > :visible").count() == 1

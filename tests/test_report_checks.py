@@ -1,4 +1,4 @@
-"""What a report says of how far to trust it: rows and cells that do not fit, support, the sample, the fit."""
+"""The verdicts of a report: odd rows and cells, support, samples and fit."""
 
 import math
 import re
@@ -54,34 +54,36 @@ def facts(model):
 # -- checks ------------------------------------------------------------------------------------------
 
 
-def test_rows_are_left_out_one_at_a_time(model):
+def test_rows_are_held_out_one_at_a_time(model):
     X, process = model._model.predictor.X, model.process_
-    found = leave_out(model.tree_, Predictor.from_trees([model.tree_], np.ones(1), X, process), 3)
-    assert (found.rows_at_once, found.cells_at_once) == (1, 1)
-    assert found.rows.tolist() == found.inspected.tolist() == list(range(len(X)))
-    assert found.evenly.all()
+    actual = leave_out(model.tree_, Predictor.from_trees([model.tree_], np.ones(1), X, process), 3)
+    assert (actual.rows_at_once, actual.cells_at_once) == (1, 1)
+    assert actual.rows.tolist() == actual.inspected.tolist() == list(range(len(X)))
+    assert actual.evenly.all()
     shares = [pd.Series(X[:, j]).value_counts(normalize=True).to_numpy() for j in (3, 4)]
     usual = [-0.5 * np.log(2 * np.pi * np.e * np.nanvar(X[:, j])) for j in range(3)]
-    usual += [float(np.sum(own * np.log(own))) for own in shares]
+    usual += [float(np.sum(share * np.log(share))) for share in shares]
     for row in (0, 7, 35):
         rest = Predictor.from_trees(
             [without_leaves(model.tree_, [row])], np.ones(1), np.delete(X, row, axis=0), process
         )
         density = rest.log_density(X[[row]])[0]
-        assert found.scores[row] == pytest.approx(density - np.sum(np.array(usual)[~np.isnan(X[row])]), rel=1e-9)
+        assert actual.scores[row] == pytest.approx(density - np.sum(np.array(usual)[~np.isnan(X[row])]), rel=1e-9)
         for column in range(X.shape[1]):
             hidden = X[[row]].copy()
             hidden[0, column] = np.nan
             cells = rest.cells(hidden)
             if column < 3:
-                assert found.cells.mean[row, column] == pytest.approx(cells.mean[0, column], rel=1e-9)
-                assert found.cells.sd[row, column] == pytest.approx(cells.sd[0, column], rel=1e-9)
+                assert actual.cells.mean[row, column] == pytest.approx(cells.mean[0, column], rel=1e-9)
+                assert actual.cells.sd[row, column] == pytest.approx(cells.sd[0, column], rel=1e-9)
             else:
-                own = slice(*cells.start[column - 3 : column - 1])
-                assert found.cells.probability[row, own] == pytest.approx(cells.probability[0, own], rel=1e-9)
+                selected = slice(*cells.start[column - 3 : column - 1])
+                assert actual.cells.probability[row, selected] == pytest.approx(
+                    cells.probability[0, selected], rel=1e-9
+                )
 
 
-def test_an_odd_row_and_an_odd_cell_are_found(frame, monkeypatch):
+def test_odd_row_and_odd_cell_are_reported(frame, monkeypatch):
     chains = {"DRAWS_PER_CHAIN": 25, "MIN_SWEEPS": 80, "MAX_SWEEPS": 80, "N_TREE_SWEEPS": 10, "N_CELL_DRAWS": 10}
     for name, value in chains.items():  # to tell what is odd
         monkeypatch.setattr(posterior_draws, name, value)
@@ -106,7 +108,7 @@ def test_an_odd_row_and_an_odd_cell_are_found(frame, monkeypatch):
     assert verdict(facts, "outliers").state == "look"
 
 
-def test_tails_are_probabilities_of_something_at_least_as_odd(facts):
+def test_cell_tails_are_tail_probabilities(facts):
     from scipy.stats import norm
 
     cells = odd_cells(facts.columns, facts.held_out, 1000).cells
@@ -119,35 +121,35 @@ def test_tails_are_probabilities_of_something_at_least_as_odd(facts):
     for cell in cells:
         column = by_name[cell.column]
         if cell.column in ("cover", "flies"):
-            own = column.expected[cell.row]
-            tail = own[own <= own[column.codes[cell.row]] + 1e-12].sum()
+            values = column.expected[cell.row]
+            tail = values[values <= values[column.codes[cell.row]] + 1e-12].sum()
         else:
             tail = 2 * norm.sf(abs(column.values[cell.row] - column.expected[cell.row]) / column.expected_sd[cell.row])
         assert cell.log_tail == pytest.approx(math.log(tail), abs=1e-6)
 
 
-def test_description_of_search(facts):
-    found = verdict(facts, "searched")
-    assert (found.state, "Every pair" in found.answer) == ("good", True)
+def test_search_verdict(facts):
+    actual = verdict(facts, "searched")
+    assert (actual.state, "Every pair" in actual.answer) == ("good", True)
     near = verdict(replace(facts, search="neighbors", neighbor_recall=0.97), "searched")
     assert near.state == "good"
     assert "97 %" in near.answer
     assert verdict(replace(facts, search="neighbors", neighbor_recall=0.5), "searched").state == "look"
 
 
-def test_description_of_parameters(facts):
+def test_parameter_verdict(facts):
     assert "fixed parameters" in verdict(facts, "parameters").answer
     assert "sampled together" in verdict(replace(facts, draws_parameters=True), "parameters").answer
 
 
-def test_warnings_are_one_list(facts):
+def test_report_lists_warnings_once(facts):
     text = page(replace(facts, remarks=("The first.", "The <b>second</b>.")))
     assert text.count("What was noticed") == 1
     assert "<ul><li>The first.</li><li>The &lt;b&gt;second&lt;/b&gt;.</li></ul>" in text
     assert "What was noticed" not in page(replace(facts, remarks=()))
 
 
-def test_description_of_held_out_rows(facts):
+def test_held_out_rows_are_described(facts):
     assert not re.search(r"\d", describe_held_out(facts))  # every row and every cell, one at a time
     some = replace(
         facts.held_out,
@@ -157,10 +159,10 @@ def test_description_of_held_out_rows(facts):
         evenly=np.arange(10) < 8,
         hidden_at_once=3,
     )
-    told = describe_held_out(replace(facts, held_out=some))
-    assert re.findall(r"\d+", told) == ["30", "36", "5", "8", "3"]
-    assert "evenly" in told
-    assert "oddest" in told
+    text = describe_held_out(replace(facts, held_out=some))
+    assert re.findall(r"\d+", text) == ["30", "36", "5", "8", "3"]
+    assert "evenly" in text
+    assert "oddest" in text
 
 
 def test_chance_alone_makes_few_outliers():
@@ -182,18 +184,18 @@ def test_chance_alone_makes_few_outliers():
         assert n_found < 21, (n, n_columns, n_found)
 
 
-def test_outliers_are_counted_beyond_those_that_are_shown(facts):
+def test_outlier_count_includes_rows_not_shown(facts):
     scores = np.concatenate([np.linspace(-1, 1, 70), np.full(30, -500.0)])
     rows = np.arange(100)
     column = RealFacts("x", np.zeros(100), *np.zeros((4, 0)))
     held_out_facts = HeldOutFacts(rows, scores, 1, rows[:0], np.zeros(0, dtype=bool), 0)
-    found = odd_rows([column], held_out_facts)
-    assert (found.n_outliers, len(found.rows)) == (0, 5)  # three in ten are no exception
+    actual = odd_rows([column], held_out_facts)
+    assert (actual.n_outliers, len(actual.rows)) == (0, 5)  # three in ten are no exception
     scores[20:] = np.linspace(-1, 1, 80)
     scores[:20] = -500.0
     scores[20:23] = -400.0
-    found = odd_rows([column], held_out_facts)
-    assert (found.n_outliers, len(found.rows)) == (23, 20)
+    actual = odd_rows([column], held_out_facts)
+    assert (actual.n_outliers, len(actual.rows)) == (23, 20)
 
 
 @pytest.mark.parametrize(
@@ -208,20 +210,22 @@ def test_outliers_are_counted_beyond_those_that_are_shown(facts):
         ([1e-7, 0.0005], 1000, "look"),  # no more than by chance, but one is odder than chance makes them
     ],
 )
-def test_the_verdict_on_cells_agrees_with_what_is_listed(facts, tails, n_cells, state):
-    shown = [OddCell(0, "mass", "1", "2", math.log(tail)) for tail in tails]
-    cells = OddCells(shown, len(shown), n_cells)
-    found = next(own for own in verdicts(facts, OddRows([], 0, 6.0), cells) if "cells" in own.question)
-    assert found.state == state
-    assert f"Of {n_cells:,} observed cells, " in found.answer
-    assert ("The oddest is beyond" in found.answer) == (1e-7 in tails)
+def test_cell_verdict_agrees_with_list(facts, tails, n_cells, state):
+    displayed = [OddCell(0, "mass", "1", "2", math.log(tail)) for tail in tails]
+    cells = OddCells(displayed, len(displayed), n_cells)
+    actual = next(
+        candidate for candidate in verdicts(facts, OddRows([], 0, 6.0), cells) if "cells" in candidate.question
+    )
+    assert actual.state == state
+    assert f"Of {n_cells:,} observed cells, " in actual.answer
+    assert ("The oddest is beyond" in actual.answer) == (1e-7 in tails)
 
 
-def test_the_verdict_on_rows_says_how_many_were_looked_at(facts):
-    found = verdict(facts, "outliers")
+def test_row_verdict_states_number_of_rows(facts):
+    actual = verdict(facts, "outliers")
     n_outliers = odd_rows(facts.columns, facts.held_out).n_outliers
-    assert (found.state == "good") == (n_outliers == 0)
-    assert "the 36 rows" in found.answer
+    assert (actual.state == "good") == (n_outliers == 0)
+    assert "the 36 rows" in actual.answer
     part = replace(facts.held_out, rows=facts.held_out.rows[:20], scores=facts.held_out.scores[:20])
     assert "20 rows, chosen evenly from all 36," in verdict(replace(facts, held_out=part), "outliers").answer
 
@@ -237,19 +241,19 @@ def test_all_rows_of_large_table_are_checked():
     rows = odd_rows(facts.columns, facts.held_out)
     assert rows.rows[0].row == 777
     assert {cell.column for cell in rows.rows[0].cells} == {"x0", "x1", "x2"}
-    assert {own.row for own in rows.rows} <= set(facts.held_out.inspected.tolist())
+    assert {row.row for row in rows.rows} <= set(facts.held_out.inspected.tolist())
     assert f"Of {20 * facts.held_out.evenly.sum():,} observed cells of " in verdict(facts, "cells").answer
 
 
-def test_merges_at_height_0(facts):
-    assert not [own for own in verdicts(facts, *odd(facts)) if "fine" in own.question]
+def test_zero_height_verdict(facts):
+    assert not [candidate for candidate in verdicts(facts, *odd(facts)) if "fine" in candidate.question]
     heights = np.concatenate([np.zeros(36 + 30), np.arange(1.0, 6.0)])
     flat = ct.Tree([[0, 1], *([36 + k, k + 2] for k in range(34))], heights)
-    found = verdict(replace(facts, tree=flat), "fine")
-    assert found.state == "plain"
-    assert found.answer.startswith("30 of 35 merges are at height 0")
-    assert "noise=0.001" in found.answer
-    assert 'inference="smc"' in found.answer
+    actual = verdict(replace(facts, tree=flat), "fine")
+    assert actual.state == "plain"
+    assert actual.answer.startswith("30 of 35 merges are at height 0")
+    assert "noise=0.001" in actual.answer
+    assert 'inference="smc"' in actual.answer
 
 
 # -- a sample of trees -------------------------------------------------------------------------------
@@ -262,28 +266,28 @@ def sampled():
     return ct.CoalescentClustering(inference="smc", n_particles=40, random_state=0).fit(X)
 
 
-def test_support(sampled):
+def test_support_view_matches_sample(sampled):
     facts = report_facts(sampled._model)
     view, support = support_view(facts), sampled.tree_.support[:-1]
     assert sum(count for _, count, _ in view.bins) == len(support)
     weak = np.flatnonzero(support < 0.5)
     assert len(view.weak) + view.n_more == len(weak)
-    shown = Page(page(facts))
-    assert "the share of the sampled trees that have a clade" in shown.text
+    document = Page(page(facts))
+    assert "the share of the sampled trees that have a clade" in document.text
     weakest = np.argmin(support)
     names = [sampled.tree_.leaf_names[leaf] for leaf in np.sort(sampled.tree_.leaves_below(12 + weakest))]
     assert all(name in view.weak[0] for name in names[:4])
-    shares = shown.data["support"]
+    shares = document.data["support"]
     assert shares[:12] == [None] * 12
     assert shares[12:-1] == pytest.approx(support.tolist(), abs=1e-3)
 
 
-def test_description_of_sample(sampled, tmp_path):
+def test_sample_verdict(sampled, tmp_path):
     facts = report_facts(sampled._model)
-    told = verdict(facts, "sampler")
+    text = verdict(facts, "sampler")
     assert facts.sample.effective_size == pytest.approx(sampled.sample_.effective_size)
-    assert f"worth {sampled.sample_.effective_size:.1f} trees" in told.answer
-    assert told.state == ("look" if any("collapsed" in remark for remark in sampled.remarks_) else "good")
+    assert f"worth {sampled.sample_.effective_size:.1f} trees" in text.answer
+    assert text.state == ("look" if any("collapsed" in remark for remark in sampled.remarks_) else "good")
     collapsed = replace(facts, sample=replace(facts.sample, effective_size=1.2))
     assert verdict(collapsed, "sampler").state == "look"
     assert verdict(collapsed, "sampler").answer.startswith("Yes: ")

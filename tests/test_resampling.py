@@ -24,7 +24,7 @@ def test_resampling_is_unbiased(scheme):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_equal_and_extreme_weights(scheme):
+def test_resampling_of_equal_and_extreme_weights(scheme):
     rng = np.random.default_rng(0)
     assert draw_copies(scheme, np.array([1.0]), rng).tolist() == [1]
     assert draw_copies(scheme, np.array([0.0, 0.0, 1.0]), rng).tolist() == [0, 0, 3]

@@ -1,4 +1,4 @@
-"""Questions to models whose trees for predictions are drawn over a part of the rows, or over columns that repeat each other."""
+"""Predictions of models whose trees are drawn for a part of the rows, or for columns that depend on each other."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def blobs(monkeypatch, short_chains):
     return 6.0 * labels[:, None] * [1.0, -1.0, 0.5] + 0.3 * rng.standard_normal((90, 3)), labels
 
 
-def test_clusters_of_new_rows(blobs):
+def test_row_subset_assigns_new_rows_to_clusters(blobs):
     X, labels = blobs
     model = ct.CoalescentClustering(n_clusters=3).fit(X)
     assert len(model._model.predictor.X) == 40
@@ -27,7 +27,7 @@ def test_clusters_of_new_rows(blobs):
     assert np.isfinite(model.score_samples(new)).all()
 
 
-def test_places_are_told_by_the_whole_tree(blobs):
+def test_row_subset_places_rows_on_whole_tree(blobs):
     X, labels = blobs
     model = ct.CoalescentClustering(n_clusters=3).fit(X)
     placed = model.place(X[:6] + 0.01, n_nearest=4)
@@ -38,7 +38,7 @@ def test_places_are_told_by_the_whole_tree(blobs):
     assert all(set(labels[rows]) == {labels[k]} for k, rows in enumerate(below) if len(rows) <= 30)
 
 
-def test_missing_cells_of_all_rows(blobs, tmp_path):
+def test_row_subset_fills_missing_cells_of_all_rows(blobs, tmp_path):
     X, _ = blobs
     holes = X.copy()
     holes[::2, 1] = np.nan
@@ -62,8 +62,8 @@ def test_missing_cells_of_all_rows(blobs, tmp_path):
     ],
 )
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_columns_that_depend_on_each_other(seed, columns, short_chains, monkeypatch):
-    """Totals, other units and copies make covariance matrices nearly singular; holes in them are filled exactly."""
+def test_row_subset_handles_dependent_columns(seed, columns, short_chains, monkeypatch):
+    """Totals, other units and copies make covariance matrices nearly singular; their missing cells are filled exactly."""
     monkeypatch.setattr(posterior_draws, "MIN_SWEEPS", 20)  # errors are below .01 by then
     monkeypatch.setattr(posterior_draws, "MAX_SWEEPS", 20)
     X = np.random.default_rng(seed).normal(size=(2, 40)).T @ columns

@@ -1,3 +1,5 @@
+"""TreeSample: weights, clades, summaries, distances and effective sizes, against their definitions and DendroPy."""
+
 import copy
 import pickle
 
@@ -28,12 +30,12 @@ def shares_by_definition(sample):
 
 def weighted_heights(sample, clade):
     """Heights of a clade in the trees that have it, and their weights."""
-    found = [
+    values = [
         (heights_of_clades(tree)[clade], weight)
         for tree, weight in zip(sample.trees, sample.weights, strict=True)
         if clade in heights_of_clades(tree) and weight > 0
     ]
-    return np.array(found).T
+    return np.array(values).T
 
 
 def supported_clades(summary):
@@ -50,7 +52,7 @@ def supported_clades(summary):
 # -- the sample itself ---------------------------------------------------------------------------
 
 
-def test_facts():
+def test_sample_attributes():
     tree, other = ct.simulate_tree(4, 0), ct.simulate_tree(4, 1)
     sample = TreeSample([tree, other, ct.simulate_tree(4, 0)], [1, 2, 5], log_joints=[0, 3, 3])
     assert sample.trees == (tree, other, tree)
@@ -68,14 +70,14 @@ def test_only_proportions_of_weights_matter(weights):
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=30).filter(any))
-def test_weights_that_add_up_to_1_stay_as_they_are(weights):
+def test_normalised_weights_are_unchanged(weights):
     trees = [ct.simulate_tree(2, 0)] * len(weights)
     once = TreeSample(trees, weights).weights
     np.testing.assert_allclose(once, np.array(weights) / np.sum(weights), rtol=1e-12, atol=1e-300)
     assert TreeSample(trees, once).weights.tolist() == once.tolist()
 
 
-def test_a_sample_cannot_be_changed():
+def test_sample_is_read_only():
     sample = related_sample(4, 3, 0, log_joints=[1, 2, 3], log_ratios=np.zeros((3, 3)))
     for again in (sample, pickle.loads(pickle.dumps(sample)), copy.deepcopy(sample)):
         with pytest.raises(AttributeError, match="cannot be changed: 'weights'"):
@@ -95,7 +97,7 @@ def test_sample_copies_its_input():
     assert sample.log_joints.tolist() == [1, 2]
 
 
-def test_pickles_hold_all_that_was_given():
+def test_pickled_sample_keeps_attributes():
     sample = related_sample(5, 4, 0, log_joints=[1, 2, 3, 4], log_ratios=np.ones((4, 4)))
     sample.consensus()
     back = pickle.loads(pickle.dumps(sample))
@@ -135,12 +137,12 @@ TREE = ct.Tree.from_newick("((a:1,b:1):2,c:3);")
         ({"log_ratios": [[1.0, 2.0], [np.nan, 1.0]]}, "log_ratios NaN tree 1"),
     ],
 )
-def test_invalid_samples_have_clear_messages(arguments, message):
+def test_invalid_samples_are_rejected(arguments, message):
     with refused(message):
         TreeSample(**{"trees": [TREE, TREE], **arguments})
 
 
-def test_invalid_queries_have_clear_messages():
+def test_invalid_sample_queries_are_rejected():
     sample = TreeSample([TREE])
     for threshold in (0.4, 1.0, np.nan, "half", None):
         with pytest.raises(InputError, match=r"threshold is .* at least 0\.5"):
@@ -166,18 +168,18 @@ def test_invalid_queries_have_clear_messages():
 
 
 @given(st.integers(1, 9), st.integers(1, 12), seeds)
-def test_clade_probabilities_are_the_shares(n, n_trees, seed):
+def test_clade_probabilities_match_shares(n, n_trees, seed):
     sample = related_sample(n, n_trees, seed)
-    found = sample.clade_probabilities()
-    wanted = shares_by_definition(sample)
-    assert found.keys() == wanted.keys()
-    for clade, share in found.items():
-        assert share == pytest.approx(wanted[clade], rel=1e-12)
+    actual = sample.clade_probabilities()
+    expected = shares_by_definition(sample)
+    assert actual.keys() == expected.keys()
+    for clade, share in actual.items():
+        assert share == pytest.approx(expected[clade], rel=1e-12)
         in_all = all(clade in heights_of_clades(tree) for tree in sample.trees)
         assert (share == 1.0) == in_all
-    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert list(actual.values()) == sorted(actual.values(), reverse=True)
     if n > 1:
-        assert next(iter(found)) == frozenset(NAMES[:n])
+        assert next(iter(actual)) == frozenset(NAMES[:n])
 
 
 def test_zero_weight_trees_are_ignored():
@@ -190,52 +192,54 @@ def test_zero_weight_trees_are_ignored():
 
 
 @given(st.integers(1, 9), st.integers(1, 8), seeds)
-def test_distances_are_those_of_pairs(n, n_trees, seed):
+def test_distances_match_pairs(n, n_trees, seed):
     sample = related_sample(n, n_trees, seed)
     for normalized in (False, True):
-        wanted = [[robinson_foulds(a, b, normalized=normalized) for a in sample.trees] for b in sample.trees]
-        np.testing.assert_allclose(sample.distances(normalized=normalized), wanted, atol=1e-12)
+        expected = [[robinson_foulds(a, b, normalized=normalized) for a in sample.trees] for b in sample.trees]
+        np.testing.assert_allclose(sample.distances(normalized=normalized), expected, atol=1e-12)
 
 
 # -- consensus ---------------------------------------------------------------------------------
 
 
 @given(st.integers(3, 9), st.integers(1, 15), seeds, st.sampled_from([0.5, 0.6, 0.8]))
-def test_the_consensus_has_the_clades_of_dendropy_s(n, n_trees, seed, threshold):
+def test_consensus_matches_dendropy(n, n_trees, seed, threshold):
     sample = related_sample(n, n_trees, seed)
     # dendropy's limit is inclusive.
     other = in_dendropy(sample.trees, sample.weights).consensus(min_freq=threshold + 1e-6)
     tree = sample.consensus(threshold)
     shares = shares_by_definition(sample)
-    wanted = {clade for clade, share in shares.items() if share > threshold + 1e-9}
-    found = supported_clades(tree)
-    assert set(found) == wanted
-    assert {clade_of(node) for node in other.internal_nodes()} == wanted
-    for clade, share in found.items():
+    expected = {clade for clade, share in shares.items() if share > threshold + 1e-9}
+    actual = supported_clades(tree)
+    assert set(actual) == expected
+    assert {clade_of(node) for node in other.internal_nodes()} == expected
+    for clade, share in actual.items():
         assert share == pytest.approx(shares[clade], rel=1e-12)
     read = dendropy.Tree.get(data=tree.to_newick(), schema="newick")
-    assert {clade_of(node) for node in read.internal_nodes()} == wanted
+    assert {clade_of(node) for node in read.internal_nodes()} == expected
 
 
 @given(st.integers(2, 9), st.integers(1, 15), seeds, st.sampled_from(["mean", "median"]))
-def test_heights_are_those_of_the_clades_raised_where_needed(n, n_trees, seed, heights):
+def test_consensus_heights_are_clade_heights(n, n_trees, seed, heights):
     sample = related_sample(n, n_trees, seed)
     for tree in (sample.consensus(heights=heights), sample.mcc(heights)):
-        wanted = {}
+        expected = {}
         supported = supported_clades(tree)
         for clade in sorted(supported, key=len):
             values, weights = weighted_heights(sample, clade)
             # Weights are multiples of one number, so a weighted median is the median of repeated values.
             counts = np.round(weights / np.min(sample.weights) * 60).astype(int)
-            own = np.average(values, weights=weights) if heights == "mean" else np.median(np.repeat(values, counts))
-            wanted[clade] = max([own, *(height for inner, height in wanted.items() if inner < clade)])
-        own = heights_of_clades(tree)
-        for clade, height in own.items():
+            summary_heights = (
+                np.average(values, weights=weights) if heights == "mean" else np.median(np.repeat(values, counts))
+            )
+            expected[clade] = max([summary_heights, *(height for inner, height in expected.items() if inner < clade)])
+        summary_heights = heights_of_clades(tree)
+        for clade, height in summary_heights.items():
             above = min((other for other in supported if clade <= other), key=len)
-            assert height == pytest.approx(wanted[above], rel=1e-9)
+            assert height == pytest.approx(expected[above], rel=1e-9)
 
 
-def test_parents_are_raised_to_their_children():
+def test_consensus_parents_are_not_below_children():
     # {a, b} is high in the trees where it exists, lower than that is {a, b, c} on the whole.
     texts = ["(((a:5,b:5):1,c:6):4,d:10);", "(((a:5,b:5):1,c:6):4,d:10);", *["(((a:1,c:1):1,b:2):8,d:10);"] * 3]
     trees = [ct.Tree.from_newick(text, "abcd") for text in texts]
@@ -245,7 +249,7 @@ def test_parents_are_raised_to_their_children():
     assert tree.support.tolist() == pytest.approx([0.6, 1.0, 1.0])
 
 
-def test_clades_of_exactly_half_stay_out():
+def test_consensus_excludes_clades_of_half():
     texts = ["((a:1,b:1):1,c:2);"] * 5 + ["((a:1,c:1):1,b:2);"] * 5
     sample = TreeSample([ct.Tree.from_newick(text, "abc") for text in texts], [0.1] * 10)
     tree = sample.consensus()
@@ -258,74 +262,74 @@ def test_clades_of_exactly_half_stay_out():
 
 
 @given(st.integers(3, 9), st.integers(1, 15), seeds)
-def test_mcc_agrees_with_dendropy_and_the_definition(n, n_trees, seed):
+def test_mcc_matches_dendropy_and_definition(n, n_trees, seed):
     sample = related_sample(n, n_trees, seed)
     shares = shares_by_definition(sample)
     scores = [sum(np.log(shares[clade]) for clade in heights_of_clades(tree)) for tree in sample.trees]
     best = next(k for k, score in enumerate(scores) if score > max(scores) - 1e-9)
-    kept = sample.mcc("keep")
-    assert ct.Tree(kept.children, kept.heights, kept.leaf_names) == sample.trees[best]
-    for clade, share in supported_clades(kept).items():
+    remaining = sample.mcc("keep")
+    assert ct.Tree(remaining.children, remaining.heights, remaining.leaf_names) == sample.trees[best]
+    for clade, share in supported_clades(remaining).items():
         assert share == pytest.approx(shares[clade])
     # dendropy leaves out clades of all leaves but one, so another leaf is put outside.
     outside = [ct.Tree.from_newick(f"({tree.to_newick()[:-1]}:1,z:{tree.heights[-1] + 1});") for tree in sample.trees]
     other = in_dendropy(outside, sample.weights).maximum_product_of_split_support_tree()
     assert other.log_product_of_split_support == pytest.approx(max(scores), abs=1e-9)
-    assert set(heights_of_clades(sample.mcc())) == set(heights_of_clades(kept))
+    assert set(heights_of_clades(sample.mcc())) == set(heights_of_clades(remaining))
 
 
-def test_the_first_of_several_best_trees():
+def test_mcc_prefers_first_of_ties():
     trees = [ct.Tree.from_newick(f"((a:{h},b:{h}):1,c:{h + 1});") for h in (3, 1, 2)]
     tree = TreeSample(trees, [1, 5, 1]).mcc("keep")
     assert tree.heights.tolist() == trees[0].heights.tolist()
 
 
 @given(seeds)
-def test_of_trees_with_the_same_clades_the_first_is_taken(seed):
+def test_mcc_takes_first_tree_of_equal_clades(seed):
     rng = np.random.default_rng(seed)
     sample = related_sample(9, 8, seed)
     best = sample.mcc("keep")
     children, heights, _ = order_merges(best.children, rng.exponential(size=8))
     pair = [ct.Tree(best.children, best.heights, NAMES[:9]), ct.Tree(children, heights, NAMES[:9])]
     for first, second in (pair, pair[::-1]):
-        found = TreeSample([first, second, *sample.trees], [5, 5, *rng.random(8)]).mcc("keep")
-        assert found.heights.tolist() == first.heights.tolist()
+        actual = TreeSample([first, second, *sample.trees], [5, 5, *rng.random(8)]).mcc("keep")
+        assert actual.heights.tolist() == first.heights.tolist()
 
 
 # -- pairs of rows -----------------------------------------------------------------------------
 
 
 @given(st.integers(1, 9), st.integers(1, 6), seeds)
-def test_merge_heights_are_those_of_the_smallest_common_clade(n, n_trees, seed):
+def test_merge_heights_match_smallest_common_clade(n, n_trees, seed):
     sample = related_sample(n, n_trees, seed)
     for i in range(n):
         for j in range(n):
             pair = {NAMES[i], NAMES[j]}
-            wanted = [
+            expected = [
                 min((height for clade, height in heights_of_clades(tree).items() if pair <= clade), default=0.0)
                 if i != j
                 else 0.0
                 for tree in sample.trees
             ]
-            assert sample.merge_heights(i, np.int64(j)).tolist() == wanted
-            assert sample.merge_heights(NAMES[i], j).tolist() == wanted
+            assert sample.merge_heights(i, np.int64(j)).tolist() == expected
+            assert sample.merge_heights(NAMES[i], j).tolist() == expected
 
 
 @given(st.integers(1, 9), st.integers(1, 8), seeds)
-def test_co_clustering_is_the_share_of_cuts_that_put_two_rows_together(n, n_trees, seed):
+def test_co_clustering_matches_share_of_cuts(n, n_trees, seed):
     rng = np.random.default_rng(seed)
     ratios = rng.normal(size=(n_trees, n - 1))
     sample = related_sample(n, n_trees, seed, log_ratios=ratios)
     k, height = 1 + seed % n, sample.trees[0].heights[-1] / 2
-    for found, cuts in (
+    for value, cuts in (
         (sample.co_clustering(n_clusters=k), [cut_by_count(tree, k) for tree in sample.trees]),
         (sample.co_clustering(height=height), [cut_by_height(tree, height) for tree in sample.trees]),
         (sample.co_clustering(), [cut_by_ratio(*case) for case in zip(sample.trees, ratios, strict=True)]),
     ):
         together = np.array([np.equal.outer(labels, labels) for labels in cuts])
-        np.testing.assert_allclose(found, np.tensordot(sample.weights, together, 1), atol=1e-12)
-        assert np.array_equal(found == 1, together.all(axis=0))
-        assert np.array_equal(found, found.T)
+        np.testing.assert_allclose(value, np.tensordot(sample.weights, together, 1), atol=1e-12)
+        assert np.array_equal(value == 1, together.all(axis=0))
+        assert np.array_equal(value, value.T)
 
 
 def test_equal_trees_are_cut_once(monkeypatch):
@@ -340,7 +344,7 @@ def test_equal_trees_are_cut_once(monkeypatch):
     np.testing.assert_allclose(sample.co_clustering(), 0.25 + 0.75 * np.eye(6))
 
 
-def test_one_leaf():
+def test_sample_of_one_leaf():
     sample = TreeSample([ct.Tree([], [0.0], ["a"])] * 2, log_ratios=np.empty((2, 0)))
     assert sample.clade_probabilities() == {}
     assert sample.consensus().n_leaves == sample.mcc().n_leaves == 1
@@ -349,7 +353,7 @@ def test_one_leaf():
     assert sample.merge_heights("a", 0).tolist() == [0, 0]
 
 
-def test_deep_trees():
+def test_sample_of_deep_trees():
     n = 3_000
     children = [(0, 1)] + [(n + k, k + 2) for k in range(n - 2)]
     tree = ct.Tree(children, np.r_[np.zeros(n), np.arange(1.0, n)])
@@ -365,36 +369,36 @@ def test_deep_trees():
 def draws_of_topologies(n_topologies, n_draws, seed):
     """Independent draws of equally probable topologies of five leaves, as numbers and as trees."""
     rng = np.random.default_rng(seed)
-    pool, seen = [], set()
+    pool, visited = [], set()
     while len(pool) < n_topologies:
         tree = ct.simulate_tree(5, rng)
-        if (clades := frozenset(heights_of_clades(tree))) not in seen:
-            seen.add(clades)
+        if (clades := frozenset(heights_of_clades(tree))) not in visited:
+            visited.add(clades)
             pool.append(tree)
     return pool, rng.integers(n_topologies, size=n_draws)
 
 
 @pytest.mark.parametrize("n_topologies", [2, 3, 10])
-def test_independent_trees_are_worth_their_number(n_topologies):
+def test_topology_ess_of_independent_trees_is_their_number(n_topologies):
     # In 2,000 simulated samples the median was 399, 394 and 369 for 2, 3 and 10 topologies, the smallest 165, 175 and 239.
     pool, draws = draws_of_topologies(n_topologies, 400, n_topologies)
     assert 160 < TreeSample([pool[k] for k in draws]).topology_ess() <= 400
 
 
-def test_repeated_trees_are_worth_one_each():
+def test_topology_ess_of_repeated_trees_counts_once():
     # 80 independent trees, each five times in a row. In 2,000 simulated samples the estimates were from 41 to 136, median 69.
     pool, draws = draws_of_topologies(10, 80, 3)
     assert 40 < TreeSample([pool[k] for k in draws for _ in range(5)]).topology_ess() < 140
 
 
-def test_chains_in_different_modes_are_worth_few_trees():
+def test_topology_ess_of_separate_modes_is_low():
     # Five batches; one of them is half of each: J = log 2 - log(2) / 5, and four half nats are 4 / 2J trees.
     a, b = draws_of_topologies(2, 0, 0)[0]
     assert TreeSample([a] * 200 + [b] * 200).topology_ess() == pytest.approx(2 / (0.8 * np.log(2)))
     assert TreeSample([a, b] * 200).topology_ess() == pytest.approx(400)
 
 
-def test_weights_lower_the_effective_size_of_topologies():
+def test_topology_ess_decreases_with_unequal_weights():
     pool, draws = draws_of_topologies(5, 600, 1)
     weights = np.random.default_rng(2).gamma(0.5, size=600)
     allowed = weights.sum() ** 2 / (weights**2).sum()
@@ -407,7 +411,7 @@ def test_weights_lower_the_effective_size_of_topologies():
     assert twice == pytest.approx(once, rel=0.25)
 
 
-def test_effective_size_of_the_smallest_samples():
+def test_topology_ess_of_smallest_samples():
     tree = ct.simulate_tree(5, 0)
     assert TreeSample([tree]).topology_ess() == 1
     assert TreeSample([tree] * 30).topology_ess() == pytest.approx(30)

@@ -22,7 +22,7 @@ def table(n=8, n_columns=40, seed=0):
     return tree, X
 
 
-def test_one_vector_is_that_of_all_columns():
+def test_shared_equilibrium_equals_repeated_vector():
     tree, X = table()
     one = ct.Multinomial(0.8, SHARES, share_equilibrium=True)
     each = ct.Multinomial(0.8, [SHARES] * 40)
@@ -33,58 +33,58 @@ def test_one_vector_is_that_of_all_columns():
     assert one.log_likelihood(tree, X) == each.log_likelihood(tree, X)
 
 
-def test_without_a_vector_it_is_estimated_from_all_cells():
+def test_shared_equilibrium_is_estimated_from_all_cells():
     _, X = table(n_columns=400)
-    found = ct.Multinomial(share_equilibrium=True).resolve(X).equilibrium
-    assert len(found) == 400
-    assert all(np.array_equal(own, found[0]) for own in found)
-    assert found[0] == pytest.approx(SHARES, abs=0.1)
+    actual = ct.Multinomial(share_equilibrium=True).resolve(X).equilibrium
+    assert len(actual) == 400
+    assert all(np.array_equal(value, actual[0]) for value in actual)
+    assert actual[0] == pytest.approx(SHARES, abs=0.1)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_fit_is_optimal(noise):
+def test_shared_equilibrium_fit_is_optimal(noise):
     tree, X = table()
     process = ct.Multinomial(1.0, noise=noise, share_equilibrium=True).resolve(X)
-    found = process.fit(WeightedTrees([tree], np.ones(1), X), hold_noise=True)
-    assert all(np.array_equal(own, found.equilibrium[0]) for own in found.equilibrium)
+    result = process.fit(WeightedTrees([tree], np.ones(1), X), hold_noise=True)
+    assert all(np.array_equal(value, result.equilibrium[0]) for value in result.equilibrium)
 
     def loss(x):
         q = np.exp(np.append(x[1:], 0.0))
-        own = ct.Multinomial(np.exp(x[0]), q / q.sum(), noise, share_equilibrium=True)
-        return -own.log_likelihood(tree, X) - own.log_parameter_prior(X)
+        candidate = ct.Multinomial(np.exp(x[0]), q / q.sum(), noise, share_equilibrium=True)
+        return -candidate.log_likelihood(tree, X) - candidate.log_parameter_prior(X)
 
     best = minimize(loss, np.zeros(4), method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-6, "maxiter": 5000})
     q = np.exp(np.append(best.x[1:], 0.0))
-    assert found.equilibrium[0] == pytest.approx(q / q.sum(), abs=2e-3)
-    assert float(found.rate) == pytest.approx(np.exp(best.x[0]), rel=1e-2)
+    assert result.equilibrium[0] == pytest.approx(q / q.sum(), abs=2e-3)
+    assert float(result.rate) == pytest.approx(np.exp(best.x[0]), rel=1e-2)
 
 
 @pytest.mark.parametrize("ascertainment", [None, "variable"])
-def test_draws_are_those_of_a_grid(ascertainment):
+def test_shared_equilibrium_draws_match_grid(ascertainment):
     """Rate and equilibrium of three binary columns on a tree of four leaves that stays as it is."""
     tree = ct.simulate_tree(4, 5)
     X = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, np.nan, 1.0]])
     start = ct.Multinomial(1.0, [0.5, 0.5], 0.0, ascertainment, share_equilibrium=True).resolve(X)
-    sampler, rng, process, found = start.sampler(X, True), np.random.default_rng(0), start, []
+    sampler, rng, process, results = start.sampler(X, True), np.random.default_rng(0), start, []
     for _ in range(1_000):
         process = sampler.draw(process, tree, rng)
-        found.append((np.log(process.rate), process.equilibrium[0][0]))
+        results.append((np.log(process.rate), process.equilibrium[0][0]))
     grid = (np.arange(20) + 0.5) / 20, np.linspace(np.log(1e-2), np.log(1e2), 25)
     log_density = np.empty((20, 25))
     for i, q in enumerate(grid[0]):
         for j, log_rate in enumerate(grid[1]):
-            own = ct.Multinomial(np.exp(log_rate), [q, 1 - q], 0.0, ascertainment, share_equilibrium=True)
-            log_density[i, j] = own.log_likelihood(tree, X) + own.log_parameter_prior(X) + log_rate
+            candidate = ct.Multinomial(np.exp(log_rate), [q, 1 - q], 0.0, ascertainment, share_equilibrium=True)
+            log_density[i, j] = candidate.log_likelihood(tree, X) + candidate.log_parameter_prior(X) + log_rate
     mass = np.exp(log_density - log_density.max())
     mass /= mass.sum()
-    for values, expected in zip(np.transpose(found), (mass.sum(0) @ grid[1], mass.sum(1) @ grid[0]), strict=True):
+    for values, expected in zip(np.transpose(results), (mass.sum(0) @ grid[1], mass.sum(1) @ grid[0]), strict=True):
         means = values.reshape(BATCHES, -1).mean(axis=1)
         assert abs(means.mean() - expected) < BOUND * means.std(ddof=1) / np.sqrt(BATCHES) + 2e-3
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_equilibrium_per_partition():
-    """Two genes of other rates and equilibria, as parts of one table: each is found from its own columns."""
+def test_shared_equilibrium_per_partition():
+    """Two genes with different rates and equilibria, as parts of one table: each is estimated from its own columns."""
     tree = ct.simulate_tree(20, 1)
     genes = (
         ct.Multinomial(0.3, SHARES, share_equilibrium=True),
@@ -92,7 +92,7 @@ def test_equilibrium_per_partition():
     )
     X = np.hstack([gene.simulate(tree, k, n_columns=300) for k, gene in enumerate(genes)])
     first, second = list(range(300)), list(range(300, 600))
-    parts = [(ct.Multinomial(share_equilibrium=True), own) for own in (first, second)]
+    parts = [(ct.Multinomial(share_equilibrium=True), value) for value in (first, second)]
     sample = ct.mcmc(X, ct.Mixed(*parts), 20, 1, draw_parameters=True, random_state=0)
     (one, _), (other, _) = sample.process.subprocesses(600)
     assert one.equilibrium[0] == pytest.approx(SHARES, abs=0.12)
@@ -101,7 +101,7 @@ def test_equilibrium_per_partition():
     assert len(sample.parameters) == 2 * (1 + 4)
 
 
-def test_parameter_values_and_files():
+def test_shared_equilibrium_round_trip():
     _, X = table()
     process = ct.Multinomial(0.8, SHARES, share_equilibrium=True).resolve(X)
     names, values = process.parameter_names(range(40)), process.parameter_values()
@@ -117,7 +117,7 @@ def test_parameter_values_and_files():
     assert "share_equilibrium=True" in repr(process)
 
 
-def test_invalid_arguments():
+def test_invalid_shared_equilibrium_is_rejected():
     with refused("share_equilibrium yes"):
         ct.Multinomial(share_equilibrium="yes")
     with refused("share_equilibrium one vector"):

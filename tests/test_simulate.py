@@ -37,7 +37,7 @@ def assert_normal_moments(draws, mean, covariance):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.8])
-def test_brownian_leaves_have_the_covariance_of_their_shared_path(noise):
+def test_brownian_leaves_have_shared_path_covariance(noise):
     # 2 x (5 means + 15 covariances)
     process = ct.Brownian(2.5, noise)
     rng = np.random.default_rng(11)
@@ -52,7 +52,7 @@ def test_brownian_leaves_are_gaussian():
     assert stats.kstest(difference / np.sqrt(2.0 * 3.0), "norm").pvalue > 1e-6
 
 
-def test_brownian_columns_have_their_own_variance_and_root():
+def test_brownian_columns_have_column_variance_and_root():
     # 2 x (2 means + 3 covariances)
     tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
     process = ct.Brownian([0.1, 9.0], noise=0.5)
@@ -63,7 +63,7 @@ def test_brownian_columns_have_their_own_variance_and_root():
     assert_normal_moments(draws[:, :2, 1], -7.0, 9.0 * rows)
 
 
-def test_brownian_full_covariance_is_a_kronecker_product():
+def test_brownian_full_covariance_is_kronecker_product():
     # 6 means + 21 covariances
     tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
     variance = np.array([[2.0, -0.9], [-0.9, 0.7]])
@@ -84,7 +84,7 @@ def test_multinomial_leaves_are_at_equilibrium():
 
 
 @pytest.mark.parametrize("rate", [0.2, 1.0, 4.0])
-def test_multinomial_pairs_agree_as_often_as_their_path_says(rate):
+def test_multinomial_pairs_agree_with_expected_probability(rate):
     # 3 x 10 pairs; the chance is e^(-rate path) + (1 - e^(-rate path)) sum q^2
     q, count = np.array([0.6, 0.3, 0.1]), 6_000
     codes = ct.Multinomial(rate, [q] * count).simulate(TREE, 2)
@@ -97,7 +97,7 @@ def test_multinomial_pairs_agree_as_often_as_their_path_says(rate):
             assert abs(z) < Z_BOUND, (i, j)
 
 
-def test_multinomial_tables_occur_as_often_as_their_likelihood_says():
+def test_multinomial_tables_follow_likelihood():
     # Whole rows of states of three leaves: chi-squared at p > 1e-6
     tree = ct.Tree.from_newick("((a:0.4,b:0.4):0.5,c:0.9);")
     q, count = np.array([0.7, 0.3]), 8_000
@@ -109,7 +109,7 @@ def test_multinomial_tables_occur_as_often_as_their_likelihood_says():
     assert stats.chisquare(observed, expected).pvalue > 1e-6
 
 
-def test_multinomial_columns_have_their_own_rate():
+def test_multinomial_columns_have_column_rates():
     # 2 estimates
     count = 4_000
     process = ct.Multinomial([0.1] * count + [10.0] * count, [[0.5, 0.5]] * (2 * count))
@@ -167,20 +167,20 @@ def test_simulation_is_reproducible(process):
     assert np.array_equal(old_style, process.simulate(TREE, np.random.RandomState(3)))
 
 
-def test_one_leaf():
+def test_simulate_on_one_leaf():
     tree = ct.simulate_tree(1, 0)
     assert ct.Brownian().simulate(tree, 0, n_columns=3, root=[1.0, 2.0, 3.0]).tolist() == [[1.0, 2.0, 3.0]]
     assert ct.Multinomial(1.0, [[1.0], [0.5, 0.5]]).simulate(tree, 0).shape == (1, 2)
 
 
-def test_number_of_columns():
+def test_simulate_n_columns_option():
     assert ct.Brownian().simulate(TREE, 0).shape == (5, 1)
     assert ct.Brownian().simulate(TREE, 0, n_columns=4).shape == (5, 4)
     assert ct.Brownian(np.eye(3)).simulate(TREE, 0).shape == (5, 3)
     assert ct.Multinomial(1.0, [[0.5, 0.5]] * 2).simulate(TREE, 0, n_columns=2).shape == (5, 2)
 
 
-def test_memory_is_proportional_to_width():
+def test_simulate_memory_is_proportional_to_width():
     tracemalloc.start()
     try:
         table = ct.Brownian().simulate(TREE, 0, n_columns=2_000)
@@ -206,7 +206,7 @@ def test_memory_is_proportional_to_width():
         (ct.Brownian(), {"random_state": "seed"}, "random_state is 'seed'"),
     ],
 )
-def test_invalid_simulations(process, options, message):
+def test_invalid_simulations_are_rejected(process, options, message):
     with pytest.raises(InputError, match=message):
         process.simulate(TREE, **options)
 
@@ -217,7 +217,7 @@ def test_invalid_simulations(process, options, message):
     ids=lambda process: type(process).__name__,
 )
 @pytest.mark.parametrize("n_columns", [-1, 0, 2.5, "two", True])
-def test_impossible_numbers_of_columns(process, n_columns):
+def test_invalid_n_columns_is_rejected(process, n_columns):
     with pytest.raises(
         InputError, match=f"n_columns is {n_columns!r}; it must be a whole number of columns of at least 1"
     ):
@@ -229,7 +229,7 @@ def test_impossible_numbers_of_columns(process, n_columns):
     [ct.Brownian(), ct.OrnsteinUhlenbeck(), ct.Multinomial(1.0, [[0.5, 0.5]]), ct.Mixed((ct.Brownian(), [0]))],
     ids=lambda process: type(process).__name__,
 )
-def test_tables_are_drawn_on_trees(process):
+def test_simulate_rejects_non_trees(process):
     with pytest.raises(InputError, match="tree is of type str and not a Tree"):
         process.simulate("((a:1,b:1);")
 
@@ -242,12 +242,12 @@ def test_tables_are_drawn_on_trees(process):
         (np.nan, "root is nan;.*finite number"),
     ],
 )
-def test_impossible_roots(root, sentence):
+def test_invalid_roots_are_rejected(root, sentence):
     with pytest.raises(InputError, match=sentence):
         ct.Brownian([1.0, 2.0]).simulate(TREE, root=root)
 
 
 @pytest.mark.parametrize("n", [-1, 0, 2.5, "ten", None, True, np.nan, np.inf])
-def test_impossible_numbers_of_leaves(n):
+def test_invalid_numbers_of_leaves_are_rejected(n):
     with refused("leaves 1"):
         ct.simulate_tree(n)

@@ -23,8 +23,8 @@ def sites(rate, seed=0, noise=0.0):
 
 def message(forest, slot):
     """Return the message of a slot, column by column."""
-    own = read_messages(forest, np.array([slot]))[0]
-    return np.split(own.message[0], own.start[1:-1])
+    values = read_messages(forest, np.array([slot]))[0]
+    return np.split(values.message[0], values.start[1:-1])
 
 
 def merged(forest, i, j, h, into):
@@ -46,18 +46,18 @@ def log_z_at(forest, *place_of, h):
 
 def by_formula(q, rates, one, other, t_one, t_other):
     """Return Z and the merged message of every column, after climbs of some lengths."""
-    found = []
+    results = []
     for own_q, rate, a, b in zip(q, rates, one, other, strict=True):
         up_a = np.exp(-rate * t_one) * a + (1 - np.exp(-rate * t_one))
         up_b = np.exp(-rate * t_other) * b + (1 - np.exp(-rate * t_other))
         z = float(np.sum(own_q * up_a * up_b))
-        found.append((z, up_a * up_b / z if z > 0 else np.ones(len(own_q))))
-    return found
+        results.append((z, up_a * up_b / z if z > 0 else np.ones(len(own_q))))
+    return results
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
-def test_merges_match_formula(rate, noise):
+def test_site_merges_match_formula(rate, noise):
     forest, q, rates = sites(rate, noise=noise)
     for into, (i, j, h) in enumerate([(0, 1, 0.3), (2, 3, 0.1), (9, 4, 0.8), (10, 5, 2.0), (11, 12, 2.5)], N):
         climbs = h - forest.height[i], h - forest.height[j]
@@ -74,7 +74,7 @@ def test_merges_match_formula(rate, noise):
 
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
 @pytest.mark.parametrize("into", [0, 1])
-def test_merge_in_place(rate, into):
+def test_merge_in_place_equals_merge(rate, into):
     forest, _, _ = sites(rate)
     merged(forest, 0, 1, 0.3, 12)
     merged(forest, 0, 1, 0.3, into)
@@ -82,22 +82,22 @@ def test_merge_in_place(rate, into):
 
 
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
-def test_place_equals_merge_and_pair(rate):
-    """Hanging from a point of a branch is merging both of its ends there, and then the third."""
+def test_regraft_density_equals_merge_and_pair(rate):
+    """Attaching at a point of a branch equals merging both of its ends there, and then the third lineage."""
     forest, _, _ = sites(rate)
     merged(forest, 0, 1, 0.3, 9)
     merged(forest, 2, 3, 0.5, 10)
     turn = 1.9  # what is beyond has the way turn - h to go
     for h in (0.3, 0.31, 1.0, 1.9):
-        found = log_z_at(forest, 9, 10, turn, 5, h=h)
+        actual = log_z_at(forest, 9, 10, turn, 5, h=h)
         op.move(forest, 10, 12)
         forest.height[12] = 2 * h - turn
         merged(forest, 9, 12, h, 11)
-        assert found == pytest.approx(log_z(forest, 11, 5, h), rel=1e-11)
+        assert actual == pytest.approx(log_z(forest, 11, 5, h), rel=1e-11)
 
 
-def test_impossible_place_at_zero_distance():
-    """Any message will do there, as for a merge: one that says nothing is taken."""
+def test_impossible_place_at_zero_distance_has_probability_zero():
+    """Any message is possible there, as for a merge: a flat one is used."""
     forest, _, _ = sites("one rate")
     np.asarray(forest.state)[14] = forest.root_q
     assert log_z_at(forest, 0, 1, 0.0, 14, h=0.0) == pytest.approx(0.0, abs=1e-12)
@@ -106,7 +106,7 @@ def test_impossible_place_at_zero_distance():
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 100])
 @pytest.mark.parametrize("spread", [0.5, 30.0, 200.0])
-def test_a_sum_of_logs_holds_whatever_the_sizes(n, spread):
+def test_sum_of_logs_handles_any_scale(n, spread):
     values = np.exp(np.random.default_rng(n).normal(0, spread, n))
     scratch = op.Rows(n)
     np.asarray(scratch.rows)[1] = values

@@ -1,4 +1,4 @@
-"""Sketches of sites against the messages that they stand for, and trees of wide tables of states by another route."""
+"""Sketches of sites are lower bounds of the slopes of messages, and do not change trees."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def table(rng, n=N, n_columns=COLUMNS, missing=0.0, max_states=2):
     return X
 
 
-def grown_forest(rng, process, X, scale):
+def merged_forest(rng, process, X, scale):
     """Return a forest in which some lineages were merged, and its live slots, the lowest first."""
     forest = process.resolve(X).forest(X, len(X), scan=True)
     scratch, live, height = op.Pair(forest), list(range(len(X))), 0.0
@@ -33,7 +33,7 @@ def grown_forest(rng, process, X, scale):
     return forest, sorted(live, key=lambda slot: forest.height[slot])
 
 
-def sketched(forest, slots):
+def sketch_of(forest, slots):
     sketch, glance = sketches.Sketch(forest, forest.height.shape[0]), sketches.Glance(forest)
     for slot in slots:
         sketches.enter(forest, sketch, slot, glance)
@@ -52,11 +52,11 @@ def slope(forest, i, j, h):
 @pytest.mark.parametrize(
     ("n_columns", "max_states"), [(1, 2), (2, 2), (3, 2), (7, 2), (150, 2), (3, 4), (150, 3), (150, 9)]
 )
-def test_slopes_are_a_little_below_those_of_the_messages(noise, rate, n_columns, max_states):
+def test_sketch_slopes_are_tight_lower_bounds(noise, rate, n_columns, max_states):
     rng = np.random.default_rng([int(10 * rate), n_columns])
     X = table(rng, n_columns=n_columns, missing=0.2, max_states=max_states)
-    forest, slots = grown_forest(rng, ct.Multinomial(rate, noise=noise), X, 0.05)
-    sketch, glance = sketched(forest, slots), sketches.Glance(forest)
+    forest, slots = merged_forest(rng, ct.Multinomial(rate, noise=noise), X, 0.05)
+    sketch, glance = sketch_of(forest, slots), sketches.Glance(forest)
     tallest = slots[-1]
     for climb in (1e-3, 0.1, 1.0, 5.0):
         limit = forest.height[tallest] + climb
@@ -68,25 +68,25 @@ def test_slopes_are_a_little_below_those_of_the_messages(noise, rate, n_columns,
             assert exact - margin * terms <= bound <= exact or (climb == 1e-3 and 1 < bound <= exact)
 
 
-def test_paths_so_short_that_terms_are_cut_off():
-    """Rows that differ, without noise, want to be apart at once: the slope has a pole there."""
+def test_sketch_slopes_of_very_short_paths_are_lower_bounds():
+    """Without noise the slope has a pole at height 0 for rows that differ."""
     X = np.eye(6)
     forest = ct.Multinomial(1.0).resolve(X).forest(X, 6, scan=True)
-    sketch, glance = sketched(forest, range(6)), sketches.Glance(forest)
+    sketch, glance = sketch_of(forest, range(6)), sketches.Glance(forest)
     for limit in (1e-300, 1e-12, 1e-5):
         sketches.start(forest, sketch, 5, limit, glance)
         assert 1 < sketches.slope(forest, sketch, 0, glance) < slope(forest, 5, 0, limit)
 
 
 @pytest.mark.parametrize("share", [1e-6, 1e-9, 1e-15, 1e-40, 1e-90])
-def test_rare_states(share):
-    """What is beyond single precision is ruled out rightly or not at all."""
+def test_sketch_slopes_of_rare_states_are_lower_bounds(share):
+    """Pairs beyond single precision are ruled out correctly or not at all."""
     rng = np.random.default_rng(1)
     X = table(rng, 12, 10)
     for order in ([share, 1 - share], [1 - share, share], [share, 0.3, 0.7 - share], [0.3, 0.7 - share, share]):
         process = ct.Multinomial(1.0, [order] * 10, 0.1)
-        forest, slots = grown_forest(rng, process, X, 0.1)
-        sketch, glance = sketched(forest, slots), sketches.Glance(forest)
+        forest, slots = merged_forest(rng, process, X, 0.1)
+        sketch, glance = sketch_of(forest, slots), sketches.Glance(forest)
         for limit in forest.height[slots[-1]] + np.array([0.01, 1.0, 10.0]):
             sketches.start(forest, sketch, slots[-1], limit, glance)
             for slot in slots[:-1]:
@@ -94,11 +94,11 @@ def test_rare_states(share):
                 assert np.isnan(bound) or bound <= slope(forest, slots[-1], slot, limit)
 
 
-def test_lineages_that_are_too_high_have_no_sketch():
+def test_high_lineages_have_no_sketch():
     X = np.eye(4)
     forest = ct.Multinomial(1.0).resolve(X).forest(X, 4, scan=True)
     forest.height[2] = 41.0
-    sketch = sketched(forest, range(4))
+    sketch = sketch_of(forest, range(4))
     assert np.isnan(np.asarray(sketch.rows)).all(axis=1).tolist() == [False, False, True, False]
 
 
@@ -121,39 +121,39 @@ def test_only_sites_of_one_rate_are_sketched(process, X):
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize(("rate", "max_states"), [(0.05, 2), (1.0, 2), (30.0, 2), (0.05, 4), (1.0, 5)])
 def test_sketches_do_not_change_tree(noise, missing, rate, max_states):
-    """A column of numbers of which no cell is known keeps the others from being sketched, and says nothing."""
+    """An empty real column prevents sketches and does not change the tree."""
     rng = np.random.default_rng([int(100 * noise), int(100 * missing)])
     X = table(rng, 60, missing=missing, max_states=max_states)
     process = ct.Multinomial(rate, noise=noise).resolve(X)
     wider = ct.Mixed((process, range(COLUMNS)), (ct.Brownian(rate), [COLUMNS]))
-    found = ct.greedy(X, process).tree
+    result = ct.greedy(X, process).tree
     expected = ct.greedy(np.column_stack([X, np.full(len(X), np.nan)]), wider).tree
-    assert found.children.tolist() == expected.children.tolist()
-    assert found.heights == pytest.approx(expected.heights, rel=1e-11, abs=1e-14)
+    assert result.children.tolist() == expected.children.tolist()
+    assert result.heights == pytest.approx(expected.heights, rel=1e-11, abs=1e-14)
 
 
 @pytest.mark.parametrize("max_states", [2, 3])
-def test_trees_out_of_reach_of_sketches(max_states):
-    """The last lineages merge where the past is long forgotten."""
+def test_sketches_do_not_change_very_tall_trees(max_states):
+    """The last lineages merge so high that their states are independent."""
     X = table(np.random.default_rng(2), 16, max_states=max_states)
     process = ct.Multinomial(1e40, noise=0.1).resolve(X)
-    found = ct.greedy(X, process).tree
-    assert 1e40 * found.heights[-1] > 40
+    result = ct.greedy(X, process).tree
+    assert 1e40 * result.heights[-1] > 40
     expected = ct.greedy(
         np.column_stack([X, np.full(len(X), np.nan)]),
         ct.Mixed((process, range(COLUMNS)), (ct.Brownian(1e40), [COLUMNS])),
     ).tree
-    assert found.children.tolist() == expected.children.tolist()
+    assert result.children.tolist() == expected.children.tolist()
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 @pytest.mark.parametrize("max_states", [2, 4])
 def test_sketched_tree_matches_general_search(noise, max_states):
-    """Where rates differ, if only in their last digits, pairs are bounded and searched by other means."""
+    """With different rates, even if only in the last digits, the search uses other code."""
     X = table(np.random.default_rng(4), 100, missing=0.1, max_states=max_states)
     rates = np.ones(COLUMNS)
     rates[0] += 1e-13
-    found = ct.greedy(X, ct.Multinomial(1.0, noise=noise)).tree
+    result = ct.greedy(X, ct.Multinomial(1.0, noise=noise)).tree
     expected = ct.greedy(X, ct.Multinomial(rates, noise=noise)).tree
-    assert found.children.tolist() == expected.children.tolist()
-    assert found.heights == pytest.approx(expected.heights, rel=1e-9, abs=1e-12)
+    assert result.children.tolist() == expected.children.tolist()
+    assert result.heights == pytest.approx(expected.heights, rel=1e-9, abs=1e-12)

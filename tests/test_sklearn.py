@@ -1,3 +1,5 @@
+"""scikit-learn's own checks of estimators."""
+
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -21,7 +23,7 @@ pytestmark = [
         CoalescentImputer(**QUICK),
     ]
 )
-def test_check_estimator(estimator, check):
+def test_clustering_and_imputer_pass_check_estimator(estimator, check):
     check(estimator)
 
 
@@ -33,5 +35,5 @@ def test_check_estimator(estimator, check):
         CoalescentClustering(inference="smc", proposal="race", n_particles=5, random_state=0, **QUICK),
     ]
 )
-def test_check_other_estimators(estimator, check):
+def test_variants_pass_check_estimator(estimator, check):
     check(estimator)

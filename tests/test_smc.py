@@ -74,7 +74,7 @@ def exact():
 
 @pytest.mark.parametrize(("kind", "n", "missing"), CASES)
 def test_enumeration_is_normalised(kind, n, missing):
-    """The quadrature's likelihoods are those of whole trees by brute force."""
+    """The likelihoods of the quadrature equal those of whole trees by brute force."""
     X, process = table(kind, n, missing)
     rng = np.random.default_rng(0)
     for children in exact_posterior.histories(n):
@@ -86,18 +86,18 @@ def test_enumeration_is_normalised(kind, n, missing):
 
 @pytest.mark.parametrize("proposal", PROPOSALS)
 @pytest.mark.parametrize(("kind", "n", "missing"), CASES)
-def test_evidence_and_posterior_are_exact(kind, n, missing, proposal, exact):
+def test_smc_evidence_and_posterior_are_exact(kind, n, missing, proposal, exact):
     """Estimates times the evidence are unbiased: means over 30 runs agree with quadrature.
 
     Each is held to 6 standard errors of the mean, a level of 2e-6 with 29 degrees of freedom; some 300 of them are looked at.
     """
     X, process = table(kind, n, missing)
     truth = exact(kind, n, missing)
-    for what, (mean, error, wanted) in exact_posterior.sampled(X, process, proposal, truth).items():
+    for what, (mean, error, value) in exact_posterior.sampled(X, process, proposal, truth).items():
         # quadrature is exact to 1e-3
-        assert abs(mean - wanted) < 6 * error + 1e-3 * truth.evidence, what
+        assert abs(mean - value) < 6 * error + 1e-3 * truth.evidence, what
         if what == "evidence":
-            assert error < 0.05 * wanted, "the test would see nothing"
+            assert error < 0.05 * value, "the test would see nothing"
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def roots_of_the_prior():
 
 @pytest.mark.parametrize("proposal", PROPOSALS)
 @pytest.mark.parametrize("process", [ct.Brownian(), ct.Multinomial(1.0, [[0.5, 0.5]] * 2)], ids=["real", "categorical"])
-def test_without_data_posterior_is_prior(proposal, process, roots_of_the_prior):
+def test_smc_without_data_samples_prior(proposal, process, roots_of_the_prior):
     """Levels: 1e-4 for each of the two tests of a case."""
     n, n_particles = 4, 3000
     sample = ct.smc(np.full((n, 2), np.nan), process, proposal, n_particles=n_particles, random_state=1)
@@ -125,7 +125,7 @@ def test_without_data_posterior_is_prior(proposal, process, roots_of_the_prior):
     assert stats.chisquare(list(counts.values())).pvalue > 1e-4
 
 
-def test_rows_that_share_no_column_have_the_prior_for_a_posterior():
+def test_rows_without_common_columns_have_prior_posterior():
     X = np.where(np.eye(4) == 1, [1.0, -2.0, 3.0, 0.5], np.nan)
     sample = ct.smc(X, ct.Brownian(), n_particles=50, random_state=0)
     assert sample.log_evidence == pytest.approx(0.0, abs=1e-12)
@@ -136,7 +136,7 @@ def test_rows_that_share_no_column_have_the_prior_for_a_posterior():
 
 
 @pytest.mark.parametrize(("proposal", "kind"), [("post-post", "brownian"), ("race", "multinomial")])
-def test_simulation_based_calibration(proposal, kind):
+def test_smc_simulation_based_calibration_is_uniform(proposal, kind):
     """Truth from the model has a uniform rank among draws from its posterior; chi-squared, level 1e-4 each."""
     process = ct.Brownian([1.0] * 4) if kind == "brownian" else ct.Multinomial(1.0, [[0.5, 0.5]] * 12)
     rng = np.random.default_rng(5)
@@ -166,27 +166,27 @@ def test_simulation_based_calibration(proposal, kind):
         ("mixed", 4, "post-post"),
     ],
 )
-def test_regrafts_leave_evidence_and_posterior_exact(kind, n, proposal, exact):
+def test_regrafts_keep_evidence_and_posterior_exact(kind, n, proposal, exact):
     """As above, with particles resampled after every merge and moved."""
     X, process = table(kind, n, kind == "mixed")
     truth = exact(kind, n, kind == "mixed")
     estimates = exact_posterior.sampled(X, process, proposal, truth, threshold=1.0, regrafts=5)
-    for what, (mean, error, wanted) in estimates.items():
-        assert abs(mean - wanted) < 6 * error + 1e-3 * truth.evidence, what
+    for what, (mean, error, value) in estimates.items():
+        assert abs(mean - value) < 6 * error + 1e-3 * truth.evidence, what
 
 
-def test_regrafts_keep_recent_merges_different():
+def test_regrafts_keep_recent_merges_distinct():
     process = ct.Brownian(1.0, 0.05)
     X = process.simulate(ct.simulate_tree(40, 3), 4, n_columns=3)
-    kept = []
+    records = []
     for regrafts in (0, 20):
-        found = ct.smc(X, process, n_particles=30, regrafts=regrafts, random_state=0)
-        kept.append(len({tree.heights[41] for tree in found.trees}))
-        tree = found.trees[0]
-        assert found.log_joints[0] == pytest.approx(ct.log_joint(tree, X, process), rel=1e-9)
-        merges = merge_log_likelihoods(found.process, tree, X)
-        np.testing.assert_allclose(found.log_ratios[0], merges.log_ratios, atol=1e-8)
-    assert kept[1] > 2 * kept[0]
+        sample = ct.smc(X, process, n_particles=30, regrafts=regrafts, random_state=0)
+        records.append(len({tree.heights[41] for tree in sample.trees}))
+        tree = sample.trees[0]
+        assert sample.log_joints[0] == pytest.approx(ct.log_joint(tree, X, process), rel=1e-9)
+        merges = merge_log_likelihoods(sample.process, tree, X)
+        np.testing.assert_allclose(sample.log_ratios[0], merges.log_ratios, atol=1e-8)
+    assert records[1] > 2 * records[0]
 
 
 # -- the result ----------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("proposal", PROPOSALS)
-def test_results_are_reproducible_for_any_threads(animals, proposal):
+def test_smc_is_reproducible_for_any_threads(animals, proposal):
     X, process = animals
     one = ct.smc(X, process, proposal, n_particles=17, n_runs=2, random_state=0, n_jobs=1)
     for n_jobs in (2, 3, 5):
@@ -218,7 +218,7 @@ def test_results_are_reproducible_for_any_threads(animals, proposal):
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_any_joblib_backend_carries_the_runs(animals, backend):
+def test_smc_is_equal_for_any_joblib_backend(animals, backend):
     X, process = animals
     one = ct.smc(X, process, "prior-prior", n_particles=5, n_runs=2, random_state=0)
     with joblib.parallel_config(backend, n_jobs=2):
@@ -226,7 +226,7 @@ def test_any_joblib_backend_carries_the_runs(animals, backend):
     assert same(one, other)
 
 
-def test_result_attributes_are_consistent(animals):
+def test_smc_result_attributes_are_consistent(animals):
     X, process = animals
     sample = ct.smc(X, process, n_particles=40, n_runs=3, random_state=0, threshold=0.6)
     assert len(sample.trees) == len(sample.weights) == 120
@@ -247,7 +247,7 @@ def test_result_attributes_are_consistent(animals):
     assert 1 <= sample.n_distinct <= 120
 
 
-def test_evidence_does_not_depend_on_when_or_how_particles_are_resampled(animals):
+def test_evidence_is_independent_of_resampling_scheme(animals):
     """Means over 16 runs each, held to 6 standard errors of their difference."""
     X, process = animals
     ways = [(0.5, "systematic"), (0.0, "systematic"), (1.0, "multinomial"), (0.9, "stratified"), (0.9, "residual")]
@@ -266,15 +266,15 @@ def test_evidence_does_not_depend_on_when_or_how_particles_are_resampled(animals
         assert 6 * math.hypot(error, other_error) < 0.5 * first, "the test would see nothing"
 
 
-def test_progress_tells_share_ess_and_evidence(animals):
+def test_progress_reports_share_ess_and_evidence(animals):
     X, process = animals
-    told = []
-    sample = ct.smc(X, process, n_particles=10, n_runs=2, random_state=0, progress=lambda *facts: told.append(facts))
-    shares = [facts[0] for facts in told]
-    assert len(told) == 22
+    calls = []
+    sample = ct.smc(X, process, n_particles=10, n_runs=2, random_state=0, progress=lambda *facts: calls.append(facts))
+    shares = [facts[0] for facts in calls]
+    assert len(calls) == 22
     assert shares == sorted(shares)
     assert shares[-1] == 1
-    assert told[-1][2] == pytest.approx(sample.run_log_evidences[-1])
+    assert calls[-1][2] == pytest.approx(sample.run_log_evidences[-1])
 
 
 def test_collapsed_sample_warns(animals):
@@ -292,7 +292,7 @@ def test_collapsed_sample_warns(animals):
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_one_and_two_rows(n):
+def test_smc_of_one_and_two_rows(n):
     X = np.array([[0.3, 1.0], [0.1, 2.0]])[:n]
     sample = ct.smc(X, ct.Brownian(), "race", n_particles=20, random_state=0)
     assert sample.n_leaves == n
@@ -303,7 +303,7 @@ def test_one_and_two_rows(n):
 
 
 @pytest.mark.parametrize("proposal", PROPOSALS)
-def test_rows_that_agree_in_their_only_real_cell(proposal):
+def test_evidence_of_rows_equal_in_only_real_cell(proposal):
     """Their density has a pole, but one that can be integrated: log(1/2) for two rows; six standard errors."""
     logs = [ct.smc([[0.0], [0.0]], ct.Brownian(), proposal, 500, random_state=s).log_evidence for s in range(20)]
     ratios = np.exp(logs) / 0.5
@@ -323,13 +323,13 @@ def test_equal_trees_count_once(animals):
     assert sample.effective_size == pytest.approx(1 / sum(weight**2 for weight in weights.values()))
 
 
-def test_identical_rows_are_pointed_out():
+def test_identical_rows_warn():
     X = np.random.default_rng(0).normal(size=(5, 4))
     with pytest.warns(InputWarning, match="5 merge"):
         ct.smc(np.vstack([X, X]), ct.Brownian(), n_particles=30, random_state=0)
 
 
-def test_identical_rows_and_huge_and_tiny_units():
+def test_smc_of_identical_rows_in_extreme_units_is_finite():
     X = np.array([[1.0, 2.0], [1.0, 2.0], [5.0, 1.0], [5.0, 1.0]])
     for proposal in PROPOSALS:
         for scale in (1.0, 1e-150, 1e150):
@@ -362,12 +362,12 @@ def test_identical_rows_and_huge_and_tiny_units():
         ({"leaf_names": ["a"]}, "1 leaf"),
     ],
 )
-def test_invalid_arguments_have_clear_messages(arguments, message):
+def test_invalid_smc_arguments_are_rejected(arguments, message):
     with refused(message):
         ct.smc(**({"X": [[0.0], [1.0], [3.0]], "process": ct.Brownian()} | arguments))
 
 
-def test_weights_that_all_vanish_are_an_error_that_names_the_merge(animals, monkeypatch):
+def test_vanishing_weights_raise_with_merge(animals, monkeypatch):
     X, process = animals
 
     def vanish(forest, particles, k, uniforms, first, last):
@@ -378,7 +378,7 @@ def test_weights_that_all_vanish_are_an_error_that_names_the_merge(animals, monk
         ct.smc(X, process, "prior-prior", n_particles=10, random_state=0)
 
 
-def test_log_joints_and_ratios_are_those_of_the_trees(animals):
+def test_smc_log_joints_and_ratios_match_trees(animals):
     X, process = animals
     for proposal in PROPOSALS:
         sample = ct.smc(X, process, proposal, n_particles=20, random_state=0, threshold=0.9)

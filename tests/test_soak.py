@@ -21,8 +21,8 @@ pytestmark = [
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow():
-    """In small, where a page more or less counts: ``tools/soak.py 2000`` asks for less than 1 %."""
+def test_memory_does_not_grow_over_many_fits():
+    """A small version, in which single pages count: ``tools/soak.py 2000`` requires less than 1 %."""
     growth, _ = soak.soak(44)
     assert growth < 0.05
 
@@ -45,7 +45,7 @@ def answers(model, seed):
 
 
 def test_concurrent_predictions_agree():
-    """Fits, and questions to models that the threads share, whose trees are drawn at the first question."""
+    """Fits, and predictions of models shared by threads, whose trees are drawn at the first prediction."""
     shared = [fit(seed) for seed in range(2)]
     expected = [answers(fit(seed), seed) for seed in range(2)]
 
@@ -54,8 +54,8 @@ def test_concurrent_predictions_agree():
         return answers(fit(seed) if k % 3 == 0 else shared[seed], seed)
 
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(work, range(12)))
-    assert found == [expected[k % 2] for k in range(12)]
+        actual = list(pool.map(work, range(12)))
+    assert actual == [expected[k % 2] for k in range(12)]
 
 
 def through_joblib(model):
@@ -73,9 +73,9 @@ def through_dask(model):
 @pytest.mark.parametrize(
     "send", [lambda model: pickle.loads(pickle.dumps(model)), copy.copy, copy.deepcopy, through_joblib, through_dask]
 )
-@pytest.mark.parametrize("asked", [False, True], ids=["before the first question", "after it"])
-def test_copied_models_agree(send, asked):
+@pytest.mark.parametrize("predicts_first", [False, True], ids=["before the first question", "after it"])
+def test_copied_models_predict_equally(send, predicts_first):
     model = fit(0)
-    expected = answers(model, 0) if asked else None
+    expected = answers(model, 0) if predicts_first else None
     again = send(model)
     assert answers(again, 0) == (expected or answers(model, 0))

@@ -1,4 +1,4 @@
-"""The exact search through boxes: the tree that comparing all pairs gives, whether boxes rule pairs out or not."""
+"""The exact search through boxes gives the same tree as comparing all pairs."""
 
 import numpy as np
 import pytest
@@ -47,11 +47,11 @@ def tree_by_all_pairs(X, noise):
         weight = reach_j / (reach_i + reach_j) if reach_i + reach_j > 0 else 0.5
         children.append(sorted((node[i], node[j])))
         heights.append(h)
-        kept = np.delete(np.arange(len(mean)), [i, j])
+        remaining = np.delete(np.arange(len(mean)), [i, j])
         merged = weight * mean[i] + (1 - weight) * mean[j]
-        mean = np.vstack([mean[kept], merged])
-        variance = np.append(variance[kept], weight * reach_i)
-        height, node = np.append(height[kept], h), np.append(node[kept], n + k)
+        mean = np.vstack([mean[remaining], merged])
+        variance = np.append(variance[remaining], weight * reach_i)
+        height, node = np.append(height[remaining], h), np.append(node[remaining], n + k)
     return np.array(children), np.array(heights)
 
 
@@ -76,25 +76,25 @@ def table(kind):
 )
 def test_tree_matches_exhaustive_search(kind, noise):
     X = table(kind)
-    found = ct.greedy(X, ct.Brownian(1.0, noise), search="exact").tree
+    result = ct.greedy(X, ct.Brownian(1.0, noise), search="exact").tree
     children, heights = tree_by_all_pairs(X, noise)
-    np.testing.assert_allclose(found.heights[N:], heights, rtol=1e-9)
-    np.testing.assert_array_equal(np.sort(found.children, axis=1), children)
+    np.testing.assert_allclose(result.heights[N:], heights, rtol=1e-9)
+    np.testing.assert_array_equal(np.sort(result.children, axis=1), children)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05])
-def test_of_equal_rows_the_first_ones_merge_first(noise):
+def test_equal_rows_merge_in_row_order(noise):
     rng = np.random.default_rng(4)
     X = rng.normal(size=(12, 3))[rng.integers(12, size=N)]
-    found = ct.greedy(X, ct.Brownian(1.0, noise), search="exact").tree
+    result = ct.greedy(X, ct.Brownian(1.0, noise), search="exact").tree
     children, heights = tree_by_all_pairs(X, noise)
     if noise == 0:
-        np.testing.assert_array_equal(found.children[: N - 12], children[: N - 12])
-    np.testing.assert_allclose(found.heights[N:], heights, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(result.children[: N - 12], children[: N - 12])
+    np.testing.assert_allclose(result.heights[N:], heights, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(("kind", "worthwhile"), [("clusters", True), ("line", True), ("no structure", False)])
-def test_boxes_are_used_where_they_rule_pairs_out(kind, worthwhile):
+def test_boxes_are_used_only_where_worthwhile(kind, worthwhile):
     X = np.tile(table(kind), (16, 1)) + 1e-3 * np.random.default_rng(0).normal(size=(16 * N, 1))
     n = len(X)
     forest = ct.Brownian(1.0).resolve(X).forest(X, 2 * n)
@@ -124,12 +124,12 @@ def wrong_lists(forest, partners):
     live, lists = np.asarray(partners.live), zip(np.asarray(partners.keys), np.asarray(partners.slots), strict=True)
     pair, wrong = Pair(forest), []
     for i, (keys, slots) in enumerate(lists):
-        found = [(key, j) for key, j in zip(keys, slots, strict=True) if j >= 0 and live[j]]
-        if live[i] and found:
+        values = [(key, j) for key, j in zip(keys, slots, strict=True) if j >= 0 and live[j]]
+        if live[i] and values:
             older = np.nonzero(live[:i])[0]
             best = sorted((key_up_to(forest, i, j, pair_shift(forest, i, j), np.inf, pair), j) for j in older)
-            same = [j for _, j in best[: len(found)]] == [j for _, j in found]
-            close = np.allclose([key for key, _ in best[: len(found)]], [key for key, _ in found], rtol=1e-12, atol=0)
+            same = [j for _, j in best[: len(values)]] == [j for _, j in values]
+            close = np.allclose([key for key, _ in best[: len(values)]], [key for key, _ in values], rtol=1e-12, atol=0)
             ties = len({key for key, _ in best}) < len(best)  # keys are rounded in two ways, so that ties may differ
             if not (close and (same or ties)):
                 wrong.append(i)
@@ -148,7 +148,7 @@ def wrong_lists(forest, partners):
     ],
     ids=str,
 )
-def test_lists_match_exhaustive_search(process, kind):
+def test_partner_lists_match_exhaustive_search(process, kind):
     X = hard_for_single_precision(kind)
     n = len(X)
     forest = process.resolve(X).forest(X, slots_for(n), scan=True)

@@ -1,4 +1,4 @@
-"""Messages of stationary columns against the integrals that they stand for, from hardly any noise to a lot of it."""
+"""Messages of stationary columns, against the integrals that they stand for."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ CASES = pytest.mark.parametrize(
 
 
 @CASES
-def test_third_message_at_a_point_of_a_branch(noises, missing, paths):
+def test_third_message_on_branch_matches_formula(noises, missing, paths):
     rng = np.random.default_rng(0)
     for _ in range(5):
         up, down, across = 10 ** rng.uniform(*np.log10(paths), 3)
@@ -80,7 +80,7 @@ def test_third_message_at_a_point_of_a_branch(noises, missing, paths):
 
 @CASES
 @pytest.mark.parametrize("into", [0, 1, 3])
-def test_merge(noises, missing, paths, into):
+def test_stationary_merge_matches_formula(noises, missing, paths, into):
     rng = np.random.default_rng(1)
     climbs = 10 ** rng.uniform(*np.log10(paths), 2)
     forest = random_forest(rng, noises, missing, sum(climbs))

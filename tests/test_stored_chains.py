@@ -1,4 +1,4 @@
-"""Markov chains in the file of a model."""
+"""Markov chains in model files."""
 
 import io
 import json
@@ -30,20 +30,20 @@ def fitted():
     return ct.CoalescentClustering(**chains, noise=0.1, random_state=1).fit(X)
 
 
-def changed(model, change, **members):
+def change_members(model, change, **members):
     """The file of a model, with model.json changed and some members in the place of others."""
     with zipfile.ZipFile(io.BytesIO(model_bytes(model))) as archive:
-        found = {name: archive.read(name) for name in archive.namelist()}
-    facts = json.loads(found["model.json"])
+        values = {name: archive.read(name) for name in archive.namelist()}
+    facts = json.loads(values["model.json"])
     change(facts)
-    return pack(found | {"model.json": to_json(facts)} | {f"{name}.npy": data for name, data in members.items()})
+    return pack(values | {"model.json": to_json(facts)} | {f"{name}.npy": data for name, data in members.items()})
 
 
-def loaded(data):
+def load(data):
     return to_estimator(ModelRecord.from_bytes(data, "m.coaltree"), "m.coaltree")
 
 
-def test_round_trip_of_chains(fitted, tmp_path):
+def test_chains_round_trip(fitted, tmp_path):
     fitted.save(tmp_path / "m.coaltree")
     again = ct.load_model(tmp_path / "m.coaltree")
     before, after = fitted.sample_, again.sample_
@@ -65,15 +65,15 @@ def test_round_trip_of_chains(fitted, tmp_path):
     np.testing.assert_array_equal(again.cut(n_clusters=3), fitted.cut(n_clusters=3))
 
 
-def test_untried_move(fitted):
+def test_untried_move_has_nan_acceptance(fitted):
     def untried(facts):
         facts["chains"]["acceptance"]["scale"] = "nan"
 
-    assert math.isnan(loaded(changed(fitted, untried)).sample_.acceptance["scale"])
+    assert math.isnan(load(change_members(fitted, untried)).sample_.acceptance["scale"])
 
 
 def with_chains(**facts):
-    return lambda found: found["chains"].update(facts)
+    return lambda record: record["chains"].update(facts)
 
 
 @pytest.mark.parametrize(
@@ -86,36 +86,36 @@ def with_chains(**facts):
         (with_chains(warmup=10**12), "trace_log_joint.npy array 3 100 float64"),
         (with_chains(acceptance=[0.5]), "acceptance [0.5] object"),
         (with_chains(acceptance={"leaf": "much"}), "acceptance much"),
-        (lambda found: found["chains"].pop("warmup"), "chains warmup"),
-        (lambda found: found.update(chains=[1]), "chains [1] object"),
+        (lambda facts: facts["chains"].pop("warmup"), "chains warmup"),
+        (lambda facts: facts.update(chains=[1]), "chains [1] object"),
         (
-            lambda found: found.update(chains=None),
+            lambda facts: facts.update(chains=None),
             "log_evidence sample",
         ),
         (
-            lambda found: found.update(log_evidence=-3.0),
+            lambda facts: facts.update(log_evidence=-3.0),
             "log_evidence sample",
         ),
     ],
 )
-def test_invalid_chain_files(fitted, change, reason):
+def test_invalid_chain_files_are_rejected(fitted, change, reason):
     assert fitted.sample_.warmup == 10
     with refused(f"m.coaltree {reason}"):
-        loaded(changed(fitted, change))
+        load(change_members(fitted, change))
 
 
-def test_traces_that_are_not_of_the_trees(fitted):
+def test_traces_that_contradict_trees_are_rejected(fitted):
     trace = np.array(fitted.sample_.traces["log_joint"])
     trace[2, -1] += 1.0
     with refused("trace_log_joint.npy end log joints trees"):
-        loaded(changed(fitted, lambda facts: None, trace_log_joint=array_to_bytes(trace, "<f8")))
+        load(change_members(fitted, lambda facts: None, trace_log_joint=array_to_bytes(trace, "<f8")))
     trace[0, 0] = math.inf
     with refused("trace_root_height.npy NaN infinite"):
-        loaded(changed(fitted, lambda facts: None, trace_root_height=array_to_bytes(trace, "<f8")))
+        load(change_members(fitted, lambda facts: None, trace_root_height=array_to_bytes(trace, "<f8")))
 
 
-def test_chains_of_one_tree(fitted):
+def test_chains_without_sample_are_rejected(fitted):
     greedy = ct.CoalescentClustering().fit([[0.0], [1.0]])
     chains = {"n_chains": 1, "warmup": 0, "acceptance": {}}
     with refused("chains sample trees"):
-        loaded(changed(greedy, lambda facts: facts.update(chains=chains)))
+        load(change_members(greedy, lambda facts: facts.update(chains=chains)))

@@ -1,4 +1,4 @@
-"""Summary trees: what they say about merges, and how other programs read it."""
+"""Summary trees: their annotations, and how other programs read them."""
 
 import copy
 import pickle
@@ -33,7 +33,7 @@ def summaries(n, n_trees, seed):
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.integers(1, 9)), min_size=1, max_size=12))
-def test_the_median_is_that_of_repeated_values(pairs):
+def test_weighted_median_equals_repeated_values(pairs):
     values, counts = map(np.array, zip(*sorted(pairs), strict=True))
     assert weighted_median(values, counts / counts.sum()) == pytest.approx(np.median(np.repeat(values, counts)))
 
@@ -42,7 +42,7 @@ def test_the_median_is_that_of_repeated_values(pairs):
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 30)), min_size=1, max_size=25),
     st.sampled_from([0.5, 0.8, 0.95]),
 )
-def test_the_interval_is_the_shortest_of_all(pairs, share):
+def test_shortest_interval_matches_brute_force(pairs, share):
     values, counts = map(np.array, zip(*sorted(pairs), strict=True))
     holding = [
         (high - low, low)
@@ -57,11 +57,13 @@ def test_the_interval_is_the_shortest_of_all(pairs, share):
 @given(st.integers(2, 8), st.integers(1, 25), seeds)
 def test_merge_height_summarises_trees_with_its_clade(n, n_trees, seed):
     sample, trees = summaries(n, n_trees, seed)
-    found = [heights_of_clades(tree) for tree in sample.trees]
+    results = [heights_of_clades(tree) for tree in sample.trees]
     for tree in trees:
         for k in np.flatnonzero(~np.isnan(tree.support)):
             clade = frozenset(NAMES[leaf] for leaf in tree.leaves_below(n + k))
-            pairs = sorted((own[clade], w) for own, w in zip(found, sample.weights, strict=True) if clade in own)
+            pairs = sorted(
+                (value[clade], w) for value, w in zip(results, sample.weights, strict=True) if clade in value
+            )
             values, weights = map(np.array, zip(*pairs, strict=True))
             assert tree.support[k] == pytest.approx(weights.sum())
             assert tree.mean_heights[k] == pytest.approx(np.average(values, weights=weights))
@@ -99,7 +101,7 @@ def test_annotations_cannot_be_changed():
                 getattr(tree, name)[0] = 1
 
 
-def test_equality_and_hashes():
+def test_summary_tree_equality_and_hash():
     twin = pickle.loads(pickle.dumps(POLYTOMY))
     assert twin == POLYTOMY
     assert hash(twin) == hash(POLYTOMY)
@@ -113,7 +115,7 @@ def test_equality_and_hashes():
     assert POLYTOMY != "tree"
 
 
-def test_names_change_and_annotations_stay():
+def test_rename_keeps_annotations():
     renamed = POLYTOMY.rename("wxyz")
     assert renamed.leaf_names == tuple("wxyz")
     moved = POLYTOMY.reorder("dbca")
@@ -129,7 +131,7 @@ def test_names_change_and_annotations_stay():
     ("name", "values"),
     [("support", [1.0]), ("mean_heights", 1.0), ("median_heights", [[1.0, 2.0]]), ("height_hpd", [1.0, 2.0])],
 )
-def test_annotations_need_one_entry_a_merge(name, values):
+def test_annotations_of_wrong_length_are_rejected(name, values):
     with pytest.raises(InputError, match=rf"{name} has shape .*; a tree of 2 merges needs \(2,"):
         SummaryTree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], **{name: values})
 
@@ -138,33 +140,33 @@ def test_annotations_need_one_entry_a_merge(name, values):
 
 
 @given(st.integers(1, 12), seeds)
-def test_laid_out_trees_are_legal_and_keep_their_clades(n, seed):
+def test_order_merges_gives_valid_tree_with_same_clades(n, seed):
     rng = np.random.default_rng(seed)
     tree = ct.simulate_tree(n, random_state=seed)
-    wanted = np.where(rng.random(n - 1) < 0.3, np.nan, rng.exponential(size=n - 1).round(1))
-    wanted[-1:] = 1.0
-    children, heights, order = order_merges(tree.children, wanted)
+    expected = np.where(rng.random(n - 1) < 0.3, np.nan, rng.exponential(size=n - 1).round(1))
+    expected[-1:] = 1.0
+    children, heights, order = order_merges(tree.children, expected)
     laid = ct.Tree(children, heights, tree.leaf_names)
-    found = heights_of_clades(laid)
-    assert set(found) == set(heights_of_clades(tree))
+    actual = heights_of_clades(laid)
+    assert set(actual) == set(heights_of_clades(tree))
     assert sorted(order.tolist()) == list(range(n - 1))
     for k, which in enumerate(order):
         before = frozenset(tree.leaf_names[leaf] for leaf in tree.leaves_below(n + which))
         assert before == frozenset(tree.leaf_names[leaf] for leaf in laid.leaves_below(n + k))
         height = laid.merge_heights[k]
-        if np.isnan(wanted[which]):
+        if np.isnan(expected[which]):
             assert height == laid.heights[laid.parents[n + k]]
         else:
             below = [
-                wanted[j] for j in range(which) if set(tree.leaves_below(n + j)) < set(tree.leaves_below(n + which))
+                expected[j] for j in range(which) if set(tree.leaves_below(n + j)) < set(tree.leaves_below(n + which))
             ]
-            assert height == np.nanmax([wanted[which], *below])
+            assert height == np.nanmax([expected[which], *below])
 
 
 # -- text --------------------------------------------------------------------------------------
 
 
-def test_written_texts():
+def test_summary_newick_and_nexus_text():
     assert POLYTOMY.to_newick() == "(d:3.0,(a:2.0,b:2.0,c:2.0)1:1.0)1;"
     assert POLYTOMY.to_newick(support=False) == "(d:3.0,(a:2.0,b:2.0,c:2.0):1.0);"
     tree = SummaryTree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["a b", "it's", "c-1"], [2 / 3, 1])
@@ -181,7 +183,7 @@ def test_written_texts():
     assert low.to_newick() == "(0:2.0,1:2.0,2:2.0)1;"  # lengths reach up to the merge that is written
 
 
-def test_a_resolved_summary_is_read_as_a_tree():
+def test_resolved_summary_is_read_as_tree():
     tree = related_sample(8, 20, 3).mcc()
     again = ct.Tree.from_newick(tree.to_newick(), tree.leaf_names)
     np.testing.assert_allclose(again.heights, tree.heights, rtol=1e-12)
@@ -191,7 +193,7 @@ def test_a_resolved_summary_is_read_as_a_tree():
 
 
 @given(st.integers(2, 9), st.integers(1, 12), seeds)
-def test_dendropy_reads_the_annotations(n, n_trees, seed):
+def test_dendropy_reads_annotations(n, n_trees, seed):
     _, trees = summaries(n, n_trees, seed)
     for tree in trees:
         other = dendropy.Tree.get(data=tree.to_nexus(), schema="nexus", extract_comment_metadata=True)
@@ -202,18 +204,20 @@ def test_dendropy_reads_the_annotations(n, n_trees, seed):
         assert {clade_of(node) for node in other.internal_nodes()} == set(clades)
         heights = heights_of_clades(tree)
         for node in other.preorder_node_iter():
-            own = heights.get(clade_of(node), 0.0)
+            node_heights = heights.get(clade_of(node), 0.0)
             if node.parent_node is not None:
-                assert node.edge.length == pytest.approx(heights[clade_of(node.parent_node)] - own, rel=1e-9, abs=1e-12)
+                assert node.edge.length == pytest.approx(
+                    heights[clade_of(node.parent_node)] - node_heights, rel=1e-9, abs=1e-12
+                )
             if node.is_leaf():
                 continue
             k = clades[clade_of(node)]
-            found = {note.name: note.value for note in node.annotations}
-            assert float(found["posterior"]) == tree.support[k]
-            assert float(found["height"]) == tree.merge_heights[k]
-            assert float(found["height_mean"]) == tree.mean_heights[k]
-            assert float(found["height_median"]) == tree.median_heights[k]
-            assert list(map(float, found["height_95%_HPD"])) == tree.height_hpd[k].tolist()
+            values = {note.name: note.value for note in node.annotations}
+            assert float(values["posterior"]) == tree.support[k]
+            assert float(values["height"]) == tree.merge_heights[k]
+            assert float(values["height_mean"]) == tree.mean_heights[k]
+            assert float(values["height_median"]) == tree.median_heights[k]
+            assert list(map(float, values["height_95%_HPD"])) == tree.height_hpd[k].tolist()
 
 
 @given(st.integers(2, 9), st.integers(1, 12), seeds)
@@ -229,7 +233,7 @@ def test_dendropy_reads_support_as_labels(n, n_trees, seed):
                 assert label == pytest.approx(share, rel=1e-3)
 
 
-def test_deep_trees():
+def test_summary_of_deep_trees():
     n = 20_000
     children = [(0, 1)] + [(n + k, k + 2) for k in range(n - 2)]
     support = np.where(np.arange(n - 1) % 2, 1.0, np.nan)
@@ -238,7 +242,7 @@ def test_deep_trees():
     assert tree.to_nexus().count("[&posterior") == np.isfinite(support).sum()
 
 
-def test_invalid_shares_and_intervals():
+def test_invalid_support_and_intervals_are_rejected():
     with pytest.raises(InputError, match="support holds 2"):
         SummaryTree([[0, 1]], [0, 0, 1], support=[2])
     with pytest.raises(InputError, match="ends below its beginning"):

@@ -1,4 +1,4 @@
-"""Tables in memory: kinds, cells, names, bad input and the encoding."""
+"""Tables in memory: column kinds, cells, names, invalid input and the encoding."""
 
 import datetime as dt
 import re
@@ -92,7 +92,7 @@ def as_frame(series):
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_real_columns_of_frames(name):
+def test_real_columns_of_frames_are_read(name):
     series, expected = REAL[name]
     column = only(as_frame(series))
     assert isinstance(column, RealColumn)
@@ -141,7 +141,7 @@ CATEGORICAL = {
 
 
 @pytest.mark.parametrize("name", CATEGORICAL)
-def test_categorical_columns_of_frames(name):
+def test_categorical_columns_of_frames_are_read(name):
     series, codes, categories = CATEGORICAL[name]
     column = only(as_frame(series))
     assert isinstance(column, CategoricalColumn)
@@ -186,7 +186,7 @@ def test_pandas_polars_pyarrow_and_numpy_agree():
         max_size=9,
     )
 )
-def test_numbers_survive_every_container(rows):
+def test_numbers_are_equal_in_every_container(rows):
     expected = np.array(rows, dtype=float)
     polars = pl.DataFrame(rows, schema=dict.fromkeys("abc", pl.Float64), orient="row")
     for X in (
@@ -202,20 +202,20 @@ def test_numbers_survive_every_container(rows):
 
 
 @given(st.lists(st.one_of(st.none(), st.sampled_from(["red", "green", "blue", "10", ""])), min_size=1, max_size=9))
-def test_text_survives_every_container(values):
+def test_text_is_equal_in_every_container(values):
     assume(sum(v == "10" for v in values) < sum(v in ("red", "green", "blue") for v in values))
-    seen = []
+    calls = []
     pandas = frame(values, dtype=object), frame(values, dtype="str")
     for X in (*pandas, pl.DataFrame({"x": values}, schema={"x": pl.String}), [[v] for v in values]):
         column = only(X)
         assert set(column.categories) == {v for v in values if v}
         assert [column.categories[c] if c >= 0 else None for c in column.codes] == [v or None for v in values]
-        seen.append(column.categories)
-    assert len(set(seen)) == 1
+        calls.append(column.categories)
+    assert len(set(calls)) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.float32, np.float64])
-def test_numeric_arrays(dtype):
+def test_numeric_arrays_are_read_without_change(dtype):
     X = np.arange(6).reshape(3, 2).astype(dtype)
     table = read_columns(X)
     np.testing.assert_array_equal(table.real[1].values, [1, 3, 5])
@@ -223,7 +223,7 @@ def test_numeric_arrays(dtype):
     assert X[0, 1] == 1  # the table does not share memory with the user's array
 
 
-def test_other_arrays():
+def test_boolean_text_and_masked_arrays_are_read():
     assert only(np.array([[True], [False]])).categories == (False, True)
     np.testing.assert_array_equal(only(np.array([["1970-01-03"], ["NaT"]], "M8[h]")).values, [2, NAN])
     np.testing.assert_array_equal(only(np.array([[36], [12]], "m8[h]")).values, [1.5, 0.5])
@@ -233,13 +233,13 @@ def test_other_arrays():
     assert only(masked).codes.tolist() == [0, -1]
 
 
-def test_numbers_that_numpy_turned_into_text_are_numbers():
+def test_numbers_in_text_arrays_are_read_as_numbers():
     table = read_columns(np.array([["a", 1.5], ["b", 2.5]]))
     assert table.categorical[0].categories == ("a", "b")
     assert table.real[0].values.tolist() == [1.5, 2.5]
 
 
-def test_objects_with_an_array_interface():
+def test_objects_with_array_interface_are_read():
     class Wrapped:
         def __array__(self, dtype=None, copy=None):
             return np.array([[1.0], [2.0]])
@@ -263,14 +263,14 @@ MIXED = pd.DataFrame({"n": [3.0, 1.0, NAN], "t": ["a", "b", "a"], "i": [10, 9, 1
         pd.Series(["t", "n"]),
     ],
 )
-def test_masks_indices_and_names(chosen):
+def test_categorical_features_accepts_masks_indices_and_names(chosen):
     table = read_columns(MIXED, chosen)
     assert [c.name for c in table.categorical] == ["n", "t"]
     assert table.categorical[0].categories == (1, 3)
     assert table.categorical[0].codes.tolist() == [1, 0, -1]
 
 
-def test_declared_columns_of_any_type():
+def test_columns_of_any_type_can_be_declared_categorical():
     X = pd.DataFrame({
         "i": [10, 9, 10], "f": [1.5, 10.0, NAN], "b": [True, False, True],
         "d": pd.to_datetime(["2020-01-02", None, "2019-12-31"]), "big": [2**60, 2**60 + 1, 2**60],
@@ -287,12 +287,12 @@ def test_declared_columns_of_any_type():
     }
 
 
-def test_declared_times_keep_their_hours():
+def test_declared_times_keep_hours():
     X = pl.DataFrame({"x": [dt.datetime(2020, 1, 1, 6), dt.datetime(2020, 1, 1, 5, 30)]})
     assert only(X, ["x"]).categories == ("2020-01-01T05:30:00", "2020-01-01T06:00:00")
 
 
-def test_columns_that_are_not_declared_are_numbers():
+def test_undeclared_columns_are_real():
     X = pd.DataFrame({"b": [True, False], "c": pd.Categorical([7, 5]), "t": ["x", "y"]})
     table = read_columns(X, ["t"])
     assert [c.values.tolist() for c in table.real] == [[1, 0], [7, 5]]
@@ -316,7 +316,7 @@ def test_columns_that_are_not_declared_are_numbers():
         (np.ones((3, 1), dtype=bool), ["2-D"]),
     ],
 )
-def test_bad_categorical_features(chosen, parts):
+def test_invalid_categorical_features_are_rejected(chosen, parts):
     with pytest.raises(InputError, match="categorical_features") as error:
         read_columns(MIXED, chosen)
     for part in parts:
@@ -331,7 +331,7 @@ def test_text_rejected_as_categorical(chosen, part):
         assert part in str(error.value)
 
 
-def test_category_type_of_text_that_may_not_be_categorical():
+def test_undeclared_category_dtype_of_text_is_rejected():
     with pytest.raises(InputError, match=r"Column 'x' holds 'q' in row 1"):
         read_columns(frame(pd.Categorical([None, "q"])), None)
 
@@ -348,7 +348,7 @@ def test_category_type_of_text_that_may_not_be_categorical():
     ],
 )
 @pytest.mark.parametrize("chosen", ["from_dtype", None])
-def test_text_in_a_column_of_numbers(X, chosen):
+def test_text_in_numeric_column_is_rejected(X, chosen):
     with pytest.raises(InputError) as error:
         read_columns(X, chosen)
     for part in (
@@ -364,13 +364,13 @@ def test_text_in_a_column_of_numbers(X, chosen):
     assert "abc" in only(X, ["x"]).categories
 
 
-def test_text_in_a_column_of_numbers_names_the_row():
+def test_text_in_numeric_column_names_row():
     X = pd.DataFrame({"x": ["1", "?"]}, index=["first", "second"])
     with pytest.raises(InputError, match=r"row 1 \('second'\) holds '\?'"):
         read_columns(X)
 
 
-def test_text_in_numbers_of_lists_and_arrays():
+def test_text_in_numeric_lists_and_arrays_names_row():
     with refused("Column x1 row 2 oops"):
         read_columns([[1, 1], [2, 2], [3, "oops"]])
     with refused("Column x1 row 2 oops"):
@@ -378,7 +378,7 @@ def test_text_in_numbers_of_lists_and_arrays():
 
 
 @pytest.mark.parametrize("index", [None, ["p", "q", "r"]])
-def test_infinities(index):
+def test_infinite_cells_are_rejected(index):
     X = pd.DataFrame({"a": [1.0, 2, 3], "b": [1.0, np.inf, -np.inf], "c": [np.inf, 1, 1]}, index=index)
     with pytest.raises(InputError) as error:
         read_columns(X)
@@ -397,7 +397,7 @@ def test_infinities(index):
 
 
 @pytest.mark.parametrize("cell", [{"foo": "bar"}, [1, 2], b"x", object()])
-def test_invalid_cell_objects(cell):
+def test_invalid_cell_objects_are_rejected(cell):
     X = np.empty((2, 2), dtype=object)
     X[:] = 1.0
     X[1, 0] = cell
@@ -417,7 +417,7 @@ def test_invalid_cell_objects(cell):
         ([dt.date(2020, 1, 1), NAN, dt.timedelta(1)], ["dates", "durations", "row 2"]),
     ],
 )
-def test_mixtures_without_a_reading(values, parts):
+def test_mixed_cell_types_are_rejected(values, parts):
     with pytest.raises(InputError, match="Column 'x' mixes") as error:
         read_columns(frame(values, dtype=object))
     for part in parts:
@@ -435,18 +435,18 @@ def test_mixtures_without_a_reading(values, parts):
         (frame(pd.period_range("2020", periods=2, freq="D")), "period"),
     ],
 )
-def test_types_without_a_reading(X, dtype):
+def test_unsupported_dtypes_are_rejected(X, dtype):
     with pytest.raises(InputError, match=rf"Column 'x' is of type .*{dtype}.*drop it"):
         read_columns(X)
 
 
-def test_complex_numbers():
+def test_complex_numbers_are_rejected():
     for X in (np.array([[1j]]), frame([1j, 2]), [[1j]], np.array([[complex(NAN), "a"]], dtype=object)):
         with pytest.raises(InputError, match=r"^Complex data not supported"):
             read_columns(X)
 
 
-def test_numbers_too_large_for_a_float():
+def test_numbers_too_large_for_float_are_rejected():
     with refused("Column x0 row 1 large"):
         read_columns([[1], [10**400]])
     assert only([[1], [10**30]]).values.tolist() == [1, 1e30]
@@ -458,7 +458,7 @@ def test_numbers_too_large_for_a_float():
 @pytest.mark.parametrize(
     "X", [np.arange(3.0), [1, 2], [], pd.Series([1, 2]), pl.Series([1, 2]), pd.Index([1]), ["ab"], [{"a": 1}]]
 )
-def test_one_dimension(X):
+def test_one_dimensional_tables_are_rejected(X):
     with pytest.raises(InputError, match="Expected 2D array, got 1D array instead") as error:
         read_columns(X)
     assert "Reshape your data" in str(error.value)
@@ -488,13 +488,13 @@ def test_one_dimension(X):
         (np.array([[b"a"]]), "|S1"),
     ],
 )
-def test_bad_shapes(X, text):
+def test_invalid_shapes_are_rejected(X, text):
     with refused(text):
         read_columns(X)
 
 
 @pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.coo_array, scipy.sparse.dok_array])
-def test_sparse(make):
+def test_sparse_matrices_are_rejected(make):
     with pytest.raises(TypeError, match=r"Sparse data was passed .* dense data is required.*`\.toarray\(\)`"):
         read_columns(make(np.eye(2)))
 
@@ -509,7 +509,7 @@ def test_sparse(make):
         (pl.LazyFrame({"a": [1]}), r"X\.collect\(\)"),
     ],
 )
-def test_invalid_table_types(X, text):
+def test_invalid_table_types_are_rejected(X, text):
     with pytest.raises(TypeError, match=text):
         read_columns(X)
 
@@ -517,7 +517,7 @@ def test_invalid_table_types(X, text):
 # ----------------------------------------------------------------------------------------- names
 
 
-def test_column_names():
+def test_column_names_are_read():
     assert read_columns(pd.DataFrame({0: [1], 1: [2]})).column_names == ("0", "1")
     with refused("names 0 text", TypeError):
         read_columns(pd.DataFrame({0: [1], "b": [2]}))
@@ -540,17 +540,17 @@ def test_column_names():
         pd.DataFrame({"a": [1]}).assign(b=1).rename(columns={"b": "a"}),
     ],
 )
-def test_repeated_column_names(X):
+def test_repeated_column_names_are_rejected(X):
     with pytest.raises(InputError, match=r"distinct, but 'a' occurs more than once"):
         read_columns(X)
 
 
-def test_column_names_that_are_the_same_as_text():
+def test_column_names_equal_as_text_are_rejected():
     with pytest.raises(InputError, match="'1' occurs more than once"):
         read_columns(pd.DataFrame([[1, 2]], columns=[1, "1"]))
 
 
-def test_row_names():
+def test_row_names_are_read():
     X = pd.DataFrame({"x": [1, 2, 3]})
     assert read_columns(X).row_names is None
     assert read_columns(X[X.x > 1]).row_names == ("1", "2")
@@ -572,7 +572,7 @@ def test_row_names_are_made_distinct():
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @given(st.lists(st.sampled_from(["a", "a_2", "a_2_2", "b", "", "row 1", None]), max_size=12))
-def test_distinct_names_are_distinct(labels):
+def test_distinct_names_returns_distinct_names(labels):
     names = distinct_names(labels)
     assert len(set(names)) == len(names) == len(labels)
     for label in labels:
@@ -582,7 +582,7 @@ def test_distinct_names_are_distinct(labels):
 # ------------------------------------------------------------------------------------ categories
 
 
-def test_new_rows_are_read_with_the_categories_of_the_fit():
+def test_new_rows_use_categories_of_fit():
     fit = pd.DataFrame({"t": ["b", "a", "c"], "f": [True, False, True], "x": [1.0, 2.0, 3.0]})
     by_name = fit_encoding(read_columns(fit)).categories_by_name
     assert by_name == {"t": ("a", "b", "c"), "f": (False, True)}
@@ -612,14 +612,14 @@ def test_categories_match_by_text_when_types_differ():
     assert only(frame(["2", "1"]), categories={"x": (1, 2)}).codes.tolist() == [1, 0]
 
 
-def test_new_rows_that_do_not_fit():
+def test_mismatched_new_rows_are_rejected():
     with pytest.raises(InputError, match="lacks the categorical column 't'"):
         read_columns(MIXED[["n"]], categories={"t": ("a",)})
     with refused("Column t 'a' row 0 held dates model fit"):
         read_columns(MIXED, categories={})
 
 
-def test_too_many_categories():
+def test_too_many_categories_are_rejected():
     X = pd.DataFrame({"x": np.arange(1500) % (MAX_CATEGORIES + 1)})
     with pytest.raises(InputError) as error:
         read_columns(X, ["x"])
@@ -646,7 +646,7 @@ def test_rare_texts_are_pooled():
     assert len(only(frame(common * 2)).categories) == 99
 
 
-def test_identifiers_are_ignored_unless_they_are_declared():
+def test_identifiers_are_ignored_unless_declared():
     names = [f"name {i}" for i in range(2000)]
     for X in (frame(names), pl.DataFrame({"x": names}), [[name] for name in names]):
         with pytest.warns(InputWarning, match=r"'x0?' .* every row.* ignored.* drop it"):
@@ -668,7 +668,7 @@ def test_identifiers_are_ignored_unless_they_are_declared():
 # -------------------------------------------------------------------------------------- encoding
 
 
-def test_standardised_columns():
+def test_real_columns_are_standardised():
     X = pd.DataFrame({"x": [1.0, 3.0, NAN], "t": ["a", "b", None], "c": [5.0, 5.0, NAN], "one": ["q", "q", None]})
     table = read_columns(X)
     encoding = fit_encoding(table)
@@ -688,7 +688,7 @@ def test_standardised_columns():
     assert encoded.codes.tolist() == [[1]]
 
 
-def test_without_standardising():
+def test_standardize_false_keeps_units():
     table = read_columns(np.array([[1.0, 7], [3.0, 7]]))
     encoding = fit_encoding(table, standardize=False)
     assert encoding.informative.tolist() == [True, False]
@@ -730,7 +730,7 @@ def test_standardising_at_every_scale(values, unit, offset):
         ([3.0, NAN], False),
     ],
 )
-def test_extreme_columns(values, informative):
+def test_extreme_columns_are_encoded_finite(values, informative):
     table = read_columns(np.array(values)[:, None])
     encoding = fit_encoding(table)
     assert encoding.informative.tolist() == [informative]
@@ -743,7 +743,7 @@ def test_extreme_columns(values, informative):
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=20), st.integers(-(2**52), 2**52))
-def test_standardising_loses_no_digit(values, shift):
+def test_standardising_keeps_digits(values, shift):
     assume(len(set(values)) > 1)
 
     def encoded(column):
@@ -755,7 +755,7 @@ def test_standardising_loses_no_digit(values, shift):
     np.testing.assert_allclose(far - far[0], near - near[0], rtol=1e-12, atol=1e-12)
 
 
-def test_times_microseconds_apart():
+def test_times_microseconds_apart_are_distinct():
     times = pd.to_datetime(["2024-05-01T12:00:00.000001", "2024-05-01T12:00:00.000050", "2024-05-01T12:00:00.000051"])
     table = read_columns(pd.DataFrame({"t": times}))
     encoding = fit_encoding(table)
@@ -786,7 +786,7 @@ def test_rounding_differences_are_reported():
         ["1.5", "2.5", "3"],
     ],
 )
-def test_numbers_as_text_are_told(cells):
+def test_numbers_as_text_are_reported(cells):
     table = read_columns(pd.DataFrame({"a": cells, "b": [1.0, 2.0, 3.0]}))
     assert [column.name for column in table.categorical] == ["a"]
     (remark,) = describe(table, fit_encoding(table))
@@ -818,11 +818,11 @@ def test_numbers_as_text_are_told(cells):
         ["1" + " " * 5000 + "!" * n for n in (1, 2, 3)],
     ],
 )
-def test_other_text_is_not_taken_for_numbers(cells):
+def test_other_text_is_not_reported_as_numbers(cells):
     assert read_columns(pd.DataFrame({"a": cells})).remarks == ()
 
 
-def test_many_numbers_as_text():
+def test_many_numbers_as_text_are_reported_once():
     X = pd.DataFrame({"a": [f"${i}" for i in range(1001)]})
     with refused("'a' $0 1,001 plain"):
         read_columns(X)
@@ -830,7 +830,7 @@ def test_many_numbers_as_text():
     assert len(read_columns(X[:50]).remarks) == 1
 
 
-def test_new_rows_far_out_stay_finite():
+def test_extreme_new_rows_are_encoded_finite():
     table = read_columns([[1e-300], [2e-300]])
     far = encode(read_columns([[1e300], [-1e300]]), fit_encoding(table)).real[:, 0]
     assert np.isfinite(far**2).all()
@@ -849,7 +849,7 @@ def test_encode_requires_columns_of_fit():
         encode(read_columns(MIXED[:1]), encoding)
 
 
-def test_descriptions():
+def test_describe_reports_unused_columns():
     X = pd.DataFrame(
         {"x": [1.0, 2, NAN], "c": [5, 5, 5], "k": ["q", "q", "q"], "m": [NAN] * 3}, index=["r0", "r1", "r2"]
     )
@@ -878,7 +878,7 @@ def remarks_of(frame):
     return describe(table, fit_encoding(table))
 
 
-def test_a_cell_with_nearly_all_of_the_variance_is_told():
+def test_dominant_cell_is_reported():
     income = np.linspace(0, 1, 25)
     income[7] = 1e6
     table = pd.DataFrame({"income, '🦊'": income, "x": np.arange(25.0) ** 2})
@@ -889,7 +889,7 @@ def test_a_cell_with_nearly_all_of_the_variance_is_told():
     assert remarks_of(table) == []
 
 
-def test_many_such_columns_are_told_in_one_sentence():
+def test_many_dominant_cells_are_reported_in_one_sentence():
     values = np.random.default_rng(0).random((30, 7))
     values[np.arange(7), np.arange(7)] = -1e300
     names = [f"<b>{j}</b>" for j in range(7)]
@@ -902,13 +902,13 @@ def test_many_such_columns_are_told_in_one_sentence():
     assert "Check them, " in remark
 
 
-@pytest.mark.parametrize(("far", "told"), [(30, False), (50, True)])
-def test_the_bound_is_the_variance_that_goes_with_the_cell(far, told):
-    """By the definition: 99 % of the sum of squares are gone without the cell."""
+@pytest.mark.parametrize(("far", "is_reported"), [(30, False), (50, True)])
+def test_dominant_cell_threshold_matches_definition(far, is_reported):
+    """By definition: without the cell, 99 % of the sum of squares is gone."""
     values = np.r_[np.tile([-1.0, 1.0], 12), far]
     rest = 24.0
-    assert (rest / np.sum((values - values.mean()) ** 2) < 0.01) == told
-    assert bool(remarks_of(pd.DataFrame({"x": values}))) == told
+    assert (rest / np.sum((values - values.mean()) ** 2) < 0.01) == is_reported
+    assert bool(remarks_of(pd.DataFrame({"x": values}))) == is_reported
 
 
 @pytest.mark.parametrize(
@@ -921,7 +921,7 @@ def test_the_bound_is_the_variance_that_goes_with_the_cell(far, told):
         np.random.default_rng(0).pareto(2, size=1000),
     ],
 )
-def test_ordinary_columns_are_not_told(values):
+def test_ordinary_columns_are_not_reported(values):
     assert remarks_of(pd.DataFrame({"x": values})) == []
 
 
@@ -955,7 +955,7 @@ def test_copied_columns_are_reported():
     assert remarks_of(table.drop(columns=copies)) == []
 
 
-def test_many_copies_are_told_in_one_sentence():
+def test_many_copied_columns_are_reported_in_one_sentence():
     values = np.random.default_rng(0).normal(size=(30, 4))
     (remark,) = remarks_of(np.hstack([values, 1e6 + values, 1e-3 * values]))
     assert remark.startswith("8 columns are copies of others")
@@ -963,15 +963,15 @@ def test_many_copies_are_told_in_one_sentence():
 
 
 @given(st.integers(2, 12), st.integers(0, 10_000))
-def test_columns_that_are_equal_by_chance_are_not_told(n, seed):
-    """Any two rows, and any few flags, have columns that are equal."""
+def test_columns_equal_by_chance_are_not_reported(n, seed):
+    """Tables of two rows, or with few flags, have equal columns by chance."""
     flags = np.random.default_rng(seed).integers(0, 2, (n, 40)).astype(float)
     assert not any("cop" in remark for remark in remarks_of(flags))
     assert not any("cop" in remark for remark in remarks_of(pd.DataFrame(flags[:2]).map("{:.0f}".format)))
 
 
-def test_copies_are_those_of_correlation_one():
-    """By the definition, over all pairs."""
+def test_copied_columns_match_correlation_one():
+    """By definition, over all pairs."""
     rng = np.random.default_rng(3)
     values = rng.normal(size=(25, 5)) @ rng.integers(-1, 2, (5, 30))
     values = values[:, values.std(axis=0) > 0]
@@ -982,7 +982,7 @@ def test_copies_are_those_of_correlation_one():
     assert remark.startswith(f"{n_copies} column")
 
 
-def test_text_identifiers_with_holes_are_ignored():
+def test_text_identifiers_with_missing_cells_are_ignored():
     names = [f"id {i}" for i in range(30)]
     names[3] = names[7] = None
     frame = pd.DataFrame({"id": names, "x": np.arange(30.0)})
@@ -995,7 +995,7 @@ def test_text_identifiers_with_holes_are_ignored():
         assert len(read_columns(frame).columns[0].categories) == 28
 
 
-def test_sets_in_a_column_of_numbers_make_it_categorical_with_a_remark():
+def test_sets_in_numeric_column_make_it_categorical_with_remark():
     frame = pd.DataFrame({"s": pd.Series([1.5, 2, {1.5, 2}, 30, 30], dtype=object), "x": np.arange(5.0)})
     table = read_columns(frame)
     assert table.columns[0].categories == (1.5, 2, 30)
@@ -1008,11 +1008,11 @@ def test_sets_in_a_column_of_numbers_make_it_categorical_with_a_remark():
     assert read_columns(states).remarks == ()
 
 
-def test_ordinary_cells_of_separated_rows_are_not_called_extreme():
+def test_ordinary_cells_of_separated_rows_are_not_extreme():
     """The top of this tree separates rows together with extreme ones, whose own cells are 4.5 standard deviations away."""
     X = np.random.default_rng(0).standard_cauchy((400, 3))
     with pytest.warns(InputWarning, match="extreme") as caught:
         ct.CoalescentClustering(noise=0.5, assign_outliers=False).fit(X)  # which keeps the scale of the columns
-    text = next(str(own.message) for own in caught if "extreme" in str(own.message))
-    distances = [float(own.replace(",", "")) for own in re.findall(r"from 0\), ([\d.,]*\d)", text)]
+    text = next(str(value.message) for value in caught if "extreme" in str(value.message))
+    distances = [float(value.replace(",", "")) for value in re.findall(r"from 0\), ([\d.,]*\d)", text)]
     assert min(distances) >= 8

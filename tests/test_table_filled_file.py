@@ -1,4 +1,4 @@
-"""Missing cells of a file, filled in."""
+"""Missing cells of files are filled in."""
 
 import csv
 import datetime as dt
@@ -33,15 +33,15 @@ def write(tmp_path_factory):
     return write
 
 
-def filled(path, fills, **options):
+def fill(path, fills, **options):
     return fill_file(path, fills, **options).decode()
 
 
-def one(write, cells, value, name="t.csv"):
+def fill_column(write, cells, value, name="t.csv"):
     """Fill the cells NA of a column, and give its cells."""
     path = write("".join(f"{cell}\n" for cell in ["x", *cells]), name)
     rows = [i for i, cell in enumerate(cells) if cell == "NA"]
-    return filled(path, {"x": (rows, [value] * len(rows))}).split("\n")[1:-1]
+    return fill(path, {"x": (rows, [value] * len(rows))}).split("\n")[1:-1]
 
 
 # ---------------------------------------------------------------------------- other cells stay
@@ -59,7 +59,7 @@ FILLS = {"x": ([1], np.array([2.4])), "y": ([1], np.array([1.25])), "t": ([2], [
     ("name", "delimiter"),
     [("t.csv", ","), ("t.csv", ";"), ("t.txt", "|"), ("t.tsv", "\t"), ("t.tsv", ","), ("t.TXT", "\t")],
 )
-def test_other_cells_stay(write, ending, mark, last, name, delimiter):
+def test_fill_file_keeps_other_cells(write, ending, mark, last, name, delimiter):
     def content(text):
         return mark + text.replace("\r\n", ending).replace(",", delimiter).encode()
 
@@ -92,7 +92,7 @@ GAPS = st.sampled_from(["", "NA", " NA ", "?", "nan", "  "])
     st.booleans(),
     st.data(),
 )
-def test_other_cells_of_any_file_stay(write, rows, delimiter, endings, last, data):
+def test_fill_file_keeps_other_cells_of_any_file(write, rows, delimiter, endings, last, data):
     """Erase cells at random, fill them, and compare the records with those of the file that has the values in their places."""
     value = {"i": ("5", 5.3), "f": ("2.5", 2.5), "t": ('say "hi"',) * 2, "u": ("u", "u"), "b": ("false", False)}
     # The first row decides what the columns are.
@@ -111,8 +111,8 @@ def test_other_cells_of_any_file_stay(write, rows, delimiter, endings, last, dat
     text = text if last else text.rstrip("\r\n ")
 
     def records(text):
-        found = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-        return [record for record in found if len(record) > 1]
+        actual = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        return [record for record in actual if len(record) > 1]
 
     expected = records(text)
     for j, (name, (filled_rows, _)) in enumerate(fills.items()):
@@ -133,7 +133,7 @@ CELLS = st.fixed_dictionaries({
 
 
 @given(st.lists(CELLS, min_size=2, max_size=8), st.sampled_from(",;\t"), st.data())
-def test_erased_cells_come_back(write, rows, delimiter, data):
+def test_fill_file_restores_erased_cells(write, rows, delimiter, data):
     def content(rows):
         text = io.StringIO()
         writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
@@ -153,17 +153,17 @@ def test_erased_cells_come_back(write, rows, delimiter, data):
         fills[name] = (np.array(gone, dtype=int), [number(rows[i][name]) for i in gone])
         for i in gone:
             erased[i][name] = "NA"
-    assert filled(write(content(erased), "t.tsv" if delimiter == "\t" else "t.csv"), fills) == content(rows)
+    assert fill(write(content(erased), "t.tsv" if delimiter == "\t" else "t.csv"), fills) == content(rows)
 
 
-def test_rows_and_columns_in_any_order(write):
+def test_fill_file_accepts_rows_and_columns_in_any_order(write):
     path = write("x,y\n1,a\nNA,\n3,b\n,NA\n")
     fills = {"y": ([3, 1], ["b", "a"]), "x": ([3, 1], [4.0, 2.0])}
-    assert filled(path, fills) == "x,y\n1,a\n2,a\n3,b\n4,b\n"
-    assert filled(path, {"x": ([3], [4.0])}) == "x,y\n1,a\nNA,\n3,b\n4,NA\n"
+    assert fill(path, fills) == "x,y\n1,a\n2,a\n3,b\n4,b\n"
+    assert fill(path, {"x": ([3], [4.0])}) == "x,y\n1,a\nNA,\n3,b\n4,NA\n"
 
 
-def test_same_bytes_for_the_same_file(write, tmp_path):
+def test_fill_file_is_reproducible(write, tmp_path):
     pl.DataFrame({"x": [1.0, None], "t": ["a", None]}).write_parquet(tmp_path / "t.parquet")
     for path in (
         write("x,t\n1.5,a\n,\n"),
@@ -196,24 +196,24 @@ def test_same_bytes_for_the_same_file(write, tmp_path):
         (["a", "NA"], 7, "7"),
     ],
 )
-def test_numbers(write, cells, value, text):
-    assert one(write, cells, value) == [text if cell == "NA" else cell for cell in cells]
-    assert one(write, cells, np.array([value])[0]) == [text if cell == "NA" else cell for cell in cells]
+def test_fill_file_formats_numbers_like_column(write, cells, value, text):
+    assert fill_column(write, cells, value) == [text if cell == "NA" else cell for cell in cells]
+    assert fill_column(write, cells, np.array([value])[0]) == [text if cell == "NA" else cell for cell in cells]
 
 
-def test_missing_cells_of_other_spelling(write):
+def test_fill_file_replaces_other_missing_markers(write):
     path = write("x,y\n-9,a\n1.5,-9\n NaN,b\n")
-    got = filled(path, {"x": ([0, 2], [2.5, 3.5]), "y": ([1], ["a"])}, na_values=["-9"])
+    got = fill(path, {"x": ([0, 2], [2.5, 3.5]), "y": ([1], ["a"])}, na_values=["-9"])
     assert got == "x,y\n2.5,a\n1.5,a\n3.5,b\n"
 
 
 @pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ";"), ("t.tsv", "\t")])
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_decimal_commas(write, name, delimiter):
+def test_fill_file_keeps_decimal_commas(write, name, delimiter):
     text = "n;a;b;c;d;e\nx;1,5;1.234;0.5;7;\ny;NA;NA;NA;NA;NA\nz;2;999;2.25;8;\n".replace(";", delimiter)
     path = write(text, name)
     fills = {"a": ([1], [1.25e-7]), "b": ([1], [1500.4]), "c": ([1], [1.234]), "d": ([1], [7.5]), "e": ([1], [1.234])}
-    got = filled(path, fills)
+    got = fill(path, fills)
     expected = "n;a;b;c;d;e\nx;1,5;1.234;0.5;7;\ny;1,25e-07;1500;1.234;8;1,234\nz;2;999;2.25;8;\n"
     assert got == expected.replace(";", delimiter)
     before, after = read_file(path).frame, read_file(write(got, name)).frame
@@ -222,9 +222,9 @@ def test_decimal_commas(write, name, delimiter):
     assert after.dtypes[:4] == before.dtypes[:4]
 
 
-def test_decimal_commas_in_the_only_column_without_numbers(write):
+def test_fill_file_uses_decimal_commas_of_other_columns(write):
     path = write("a;e\n1,5;NA\n2,5;NA\n")
-    assert filled(path, {"e": ([0, 1], [1.234, 5.0])}) == "a;e\n1,5;1,234\n2,5;5,0\n"
+    assert fill(path, {"e": ([0, 1], [1.234, 5.0])}) == "a;e\n1,5;1,234\n2,5;5,0\n"
 
 
 # -------------------------------------------------------------------------- truth values and times
@@ -244,8 +244,8 @@ def test_decimal_commas_in_the_only_column_without_numbers(write):
         (["true", "NA", "false"], "true", "true"),
     ],
 )
-def test_truth_values(write, cells, value, text):
-    assert one(write, cells, value) == [text if cell == "NA" else cell for cell in cells]
+def test_fill_file_formats_booleans_like_column(write, cells, value, text):
+    assert fill_column(write, cells, value) == [text if cell == "NA" else cell for cell in cells]
 
 
 @pytest.mark.parametrize(
@@ -266,11 +266,11 @@ def test_truth_values(write, cells, value, text):
         (["2020-01-31T12:00-05:30", "NA"], -1e300, "0001-01-01T18:30-05:30"),
     ],
 )
-def test_times(write, cells, value, text):
-    assert one(write, cells, value) == [text if cell == "NA" else cell for cell in cells]
+def test_fill_file_formats_times_like_column(write, cells, value, text):
+    assert fill_column(write, cells, value) == [text if cell == "NA" else cell for cell in cells]
 
 
-def test_filled_files_are_read_again(write):
+def test_filled_files_can_be_read(write):
     rows = ["n,i,f,b,d,w,t", "q,1,0.5,TRUE,2020-01-02,2020-01-02T03:04:05,u", "r,,,,,,"]
     path = write("\n".join([*rows, "s,3,2.5,FALSE,2021-01-02,2021-01-02T03:04:05,v"]))
     before = read_file(path)
@@ -298,36 +298,36 @@ def test_filled_files_are_read_again(write):
         ("é", "é"),
     ],
 )
-def test_quotes_where_they_are_needed(write, value, field):
-    assert filled(write("n,t\nx,u\ny,NA\n"), {"t": ([1], [value])}) == f"n,t\nx,u\ny,{field}\n"
+def test_fill_file_quotes_where_needed(write, value, field):
+    assert fill(write("n,t\nx,u\ny,NA\n"), {"t": ([1], [value])}) == f"n,t\nx,u\ny,{field}\n"
 
 
-def test_quoted_lines_and_single_columns(write):
+def test_fill_file_with_quoted_lines_and_single_columns(write):
     path = write('t,x\r\n"two\r\nlines",1\r\n"a ""b""",NA\r\n\r\n"",3\r\n')
     got = fill_file(path, {"x": ([1], [2.0]), "t": ([2], ["two\nlines"])})
     assert got == b't,x\r\n"two\r\nlines",1\r\n"a ""b""",2\r\n"two\nlines",3\r\n'
-    assert filled(write("x\na\nNA\nb\n"), {"x": ([1], ["b"])}) == "x\na\nb\nb\n"
+    assert fill(write("x\na\nNA\nb\n"), {"x": ([1], ["b"])}) == "x\na\nb\nb\n"
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_fields_between_blanks(write):
+def test_fill_file_with_blank_separated_fields(write):
     path = write('  "a"  b c \r\n\r\nx  1 NA\r\n"y z"   NA u \r\nv 3   "w w"', "t.txt")
     file = read_file(path)
     assert (file.row_names, file.frame.columns) == (("x", "y z", "v"), ["b", "c"])
     got = fill_file(path, {"b": ([1], [2.0]), "c": ([0], ["w w"])})
     assert got == b'a b c\r\nx 1 "w w"\r\n"y z" 2 u\r\nv 3 "w w"\r\n'
     by_r = write('"a" "t"\n"x" 1 NA\n"y" NA "u"\n"z" 3 "v"\n', "r.txt")
-    assert filled(by_r, {"a": ([1], [2.0]), "t": ([0], ["u"])}) == "a t\nx 1 u\ny 2 u\nz 3 v\n"
+    assert fill(by_r, {"a": ([1], [2.0]), "t": ([0], ["u"])}) == "a t\nx 1 u\ny 2 u\nz 3 v\n"
 
 
-def test_index_without_a_name(write):
-    assert filled(write(",a\n0,1\n1,\n"), {"a": ([1], [2.0])}) == ",a\n0,1\n1,2\n"
+def test_fill_file_with_unnamed_index(write):
+    assert fill(write(",a\n0,1\n1,\n"), {"a": ([1], [2.0])}) == ",a\n0,1\n1,2\n"
 
 
 # -------------------------------------------------------------------------------------- parquet
 
 
-def test_parquet(tmp_path):
+def test_fill_file_keeps_parquet_dtypes(tmp_path):
     frame = pl.DataFrame({
         "id": ["p", "q"],
         "i": pl.Series([1, None], dtype=pl.UInt8),
@@ -350,7 +350,7 @@ def test_parquet(tmp_path):
     assert got.row(1) == ("q", 3, 0.25, "a", "b", "a", False, dt.date(1970, 1, 2), noon, None)
 
 
-def test_parquet_with_declared_categories(tmp_path):
+def test_fill_file_parquet_with_declared_categories(tmp_path):
     pd.DataFrame({"k": pd.array([1, None, 2], dtype="Int64")}).to_parquet(tmp_path / "t.pq")
     (column,) = read_columns(read_file(tmp_path / "t.pq", categorical=["k"]).frame).columns
     got = pl.read_parquet(fill_file(tmp_path / "t.pq", {"k": ([1], [column.categories[1]])}))
@@ -373,7 +373,7 @@ def test_observed_cells_are_not_overwritten(write, tmp_path):
         assert fill_file(path, {"t": ([1], ["a"])})
 
 
-def test_bad_files(write, tmp_path, monkeypatch):
+def test_fill_file_rejects_unreadable_files(write, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"gone\.csv does not exist"):
         fill_file(tmp_path / "gone.csv", {})
     with pytest.raises(InputError, match=r"t\.xlsx"):

@@ -1,4 +1,4 @@
-"""Missing cells of a table in memory, filled in."""
+"""Missing cells of tables in memory are filled in."""
 
 import copy
 import datetime as dt
@@ -115,7 +115,7 @@ PANDAS = {
 
 
 @pytest.mark.parametrize("name", PANDAS)
-def test_pandas(name):
+def test_fill_cells_keeps_pandas_dtypes(name):
     series, value, expected = PANDAS[name]
     n = len(series)
     X = pd.DataFrame({"u": range(n), "v": series, "w": ["q"] * n})
@@ -136,7 +136,7 @@ def test_pandas(name):
     pd.testing.assert_frame_equal(filled.drop("i1" if n == 2 else "i2"), X.drop("i1" if n == 2 else "i2"))
 
 
-def test_pandas_category_without_the_label():
+def test_fill_cells_adds_pandas_category():
     X = pd.DataFrame({"x": pd.Categorical(["b", None, None], categories=["b", "a"], ordered=True)})
     filled = fill_cells(X, {0: ([1, 2], ["z", "a"])})
     assert filled["x"].tolist() == ["b", "z", "a"]
@@ -144,7 +144,7 @@ def test_pandas_category_without_the_label():
 
 
 @pytest.mark.parametrize("index", [["a", "a", "b"], pd.MultiIndex.from_tuples([("a", 1), ("a", 1), ("b", 2)])])
-def test_pandas_index_that_repeats(index):
+def test_fill_cells_with_repeated_pandas_index(index):
     X = pd.DataFrame({"x": [1.0, NAN, 3.0], "y": pd.array([None, 2, 3], dtype="Int64")}, index=index)
     filled = fill_cells(X, {0: ([1], [2.0]), 1: ([0], [1.0])})
     assert filled["x"].tolist() == [1, 2, 3]
@@ -152,13 +152,13 @@ def test_pandas_index_that_repeats(index):
     pd.testing.assert_index_equal(filled.index, X.index)
 
 
-def test_pandas_labels_that_are_no_text():
+def test_fill_cells_with_non_text_pandas_labels():
     X = pd.DataFrame(np.array([[1.0, NAN], [NAN, 4.0]]))
     filled = fill_cells(X, {1: ([0], [9.0])})
     pd.testing.assert_frame_equal(filled, pd.DataFrame(np.array([[1.0, 9.0], [NAN, 4.0]])))
 
 
-def test_objects_stay_the_same_objects():
+def test_fill_cells_keeps_object_identity():
     first, second = "".join(["lo", "ng"]), Decimal("1.50")
     X = pd.DataFrame({"x": pd.Series([first, None, second], dtype=object)})
     filled = fill_cells(X, {0: ([1], ["z"])})
@@ -204,7 +204,7 @@ POLARS = {
 
 
 @pytest.mark.parametrize("name", POLARS)
-def test_polars(name):
+def test_fill_cells_keeps_polars_dtypes(name):
     series, value, expected = POLARS[name]
     n = len(series)
     X = pl.DataFrame({"u": range(n), "v": series, "w": ["q"] * n})
@@ -216,7 +216,7 @@ def test_polars(name):
     assert filled.drop("v").equals(X.drop("v"))
 
 
-def test_polars_labels_and_types_that_are_not_there():
+def test_fill_cells_adds_polars_labels_and_types():
     X = pl.DataFrame({"e": pl.Series(["b", None], dtype=pl.Enum(["b"])), "n": [None, None], "c": ["b", None]})
     X = X.with_columns(c=pl.col("c").cast(pl.Categorical))
     filled = fill_cells(X, {0: ([1], ["z"]), 1: ([0, 1], [1.5, 2]), 2: ([1], ["y"])})
@@ -225,7 +225,7 @@ def test_polars_labels_and_types_that_are_not_there():
     assert fill_cells(X, {1: ([0, 1], ["a", 2])})["n"].to_list() == ["a", "2"]
 
 
-def test_polars_nulls_and_nans_stay():
+def test_fill_cells_keeps_polars_nulls_and_nans():
     X = pl.DataFrame({"x": [ODD_NAN, None, -0.0, None, 1.0]})
     filled = fill_cells(X, {0: ([3], [4.0])})["x"]
     assert filled.is_null().to_list() == [False, True, False, False, False]
@@ -259,7 +259,7 @@ ARROW = {
 
 
 @pytest.mark.parametrize("name", ARROW)
-def test_pyarrow(name):
+def test_fill_cells_keeps_pyarrow_types(name):
     array, value, expected = ARROW[name]
     n = len(array)
     fields = [pa.field("u", pa.int64(), nullable=False), pa.field("v", array.type, metadata={"unit": "cm"})]
@@ -275,14 +275,14 @@ def test_pyarrow(name):
     filled.validate(full=True)
 
 
-def test_pyarrow_labels_and_types_that_are_not_there():
+def test_fill_cells_adds_pyarrow_labels_and_types():
     chunks = [pa.array(["b", None]).dictionary_encode(), pa.array(["c"]).dictionary_encode()]
     X = pa.table({"d": pa.chunked_array(chunks), "n": pa.nulls(3)})
     filled = fill_cells(X, {0: ([1], ["z"]), 1: ([0, 2], [1.5, 2.0])})
     assert filled.to_pydict() == {"d": ["b", "z", "c"], "n": [1.5, None, 2.0]}
 
 
-def test_pyarrow_nulls_and_nans_stay():
+def test_fill_cells_keeps_pyarrow_nulls_and_nans():
     X = pa.table({"x": pa.array([ODD_NAN, None, -0.0, None])})
     filled = fill_cells(X, {0: ([3], [4.0])})["x"]
     assert filled.is_null().to_pylist() == [False, True, False, False]
@@ -294,7 +294,7 @@ def test_pyarrow_nulls_and_nans_stay():
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_arrays_of_floats(dtype, order):
+def test_fill_cells_of_float_arrays(dtype, order):
     X = np.array([[1.5, NAN], [-0.0, 2.5], [NAN, NAN]], dtype=dtype, order=order)
     before = X.copy()
     filled = fill_cells(X, {0: (np.array([2]), np.array([7.25])), 1: ([0], [1e300])})
@@ -309,7 +309,7 @@ def test_arrays_of_floats(dtype, order):
     st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1)), min_size=1, max_size=8),
     st.data(),
 )
-def test_other_cells_keep_every_bit(raw, data):
+def test_fill_cells_keeps_other_cells_bitwise(raw, data):
     X = np.array(raw, dtype=np.uint64).view(np.float64)
     missing = [(i, j) for i, j in np.argwhere(np.isnan(X)).tolist()]
     chosen = [cell for cell in missing if data.draw(st.booleans())]
@@ -332,7 +332,7 @@ def test_other_cells_keep_every_bit(raw, data):
         np.testing.assert_array_equal(np.ascontiguousarray(back(table)).view(np.uint64), np.array(raw, dtype=np.uint64))
 
 
-def test_arrays_of_objects_hold_python_values():
+def test_fill_cells_of_object_arrays_gives_python_values():
     X = np.array([[1, "a", 0.5], [None, None, None], [3, "b", None]], dtype=object)
     filled = fill_cells(X, {0: ([1], np.array([2.4])), 1: ([1], ["b"]), 2: ([1], np.array([1.5]))})
     assert filled.dtype == object
@@ -340,7 +340,7 @@ def test_arrays_of_objects_hold_python_values():
     assert [type(cell) for cell in filled[1]] == [int, str, float]
 
 
-def test_arrays_of_text():
+def test_fill_cells_of_text_arrays():
     X = np.array([["a", "1", "0.5"], ["", "", "nan"]])
     filled = fill_cells(X, {0: ([1], ["longer"]), 1: ([1], [2.6]), 2: ([1], [1.25])})
     assert filled.tolist() == [["a", "1", "0.5"], ["longer", "3", "1.25"]]
@@ -352,7 +352,7 @@ def test_arrays_of_text():
     assert filled.tolist() == [["a"], ["longer"]]
 
 
-def test_arrays_of_times():
+def test_fill_cells_of_time_arrays():
     days = np.array([["1970-01-03"], ["NaT"]], dtype="M8[D]")
     assert fill_cells(days, {0: ([1], [4.0])}).tolist() == [[dt.date(1970, 1, 3)], [dt.date(1970, 1, 5)]]
     minutes = fill_cells(days.astype("M8[m]"), {0: ([1], [1.5])})
@@ -366,12 +366,12 @@ def test_arrays_of_times():
 
 
 @pytest.mark.parametrize(("unit", "right"), [("D", 3), ("h", 64), ("25s", 9158), ("s", 228_960)])
-def test_times_are_rounded_to_their_unit(unit, right):
+def test_fill_cells_rounds_times_to_unit(unit, right):
     filled = fill_cells(np.array([["NaT"]], dtype=f"M8[{unit}]"), {0: ([0], [2.65])})
     assert filled.astype(np.int64)[0, 0] == right
 
 
-def test_masked_arrays():
+def test_fill_cells_of_masked_arrays():
     X = np.ma.array([[1, 2], [3, 4]], mask=[[0, 1], [1, 0]], hard_mask=True)
     filled = fill_cells(X, {1: ([0], [7.6])})
     assert filled.tolist() == [[1, 8], [None, 4]]
@@ -379,7 +379,7 @@ def test_masked_arrays():
     assert X.tolist() == [[1, None], [None, 4]]
 
 
-def test_lists_become_arrays():
+def test_fill_cells_of_lists_gives_arrays():
     filled = fill_cells([[1, 2.5], [None, 3], [NAN, pd.NA]], {0: ([1], [2.25])})
     assert filled.dtype == np.float64
     np.testing.assert_array_equal(filled, [[1, 2.5], [2.25, 3], [NAN, NAN]])
@@ -409,7 +409,7 @@ CONTAINERS = {
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_filled_tables_are_read_again(kind):
+def test_filled_tables_can_be_read(kind):
     X = CONTAINERS[kind]()
     fills = {0: ([1], np.array([2.25])), 1: ([2], np.array([3.0])), 2: ([1], ["v"]), 3: ([0], [True])}
     filled = fill_cells(X, fills)
@@ -426,7 +426,7 @@ def test_filled_tables_are_read_again(kind):
 
 @pytest.mark.parametrize("kind", [*CONTAINERS, "floats", "integers"])
 @pytest.mark.parametrize("fills", [{}, {0: ([], [])}, {1: (np.array([], dtype=np.intp), np.array([]))}])
-def test_nothing_to_fill(kind, fills):
+def test_fill_cells_without_fills_keeps_table(kind, fills):
     arrays = {"floats": lambda: np.array([[1.0, NAN]]), "integers": lambda: np.array([[1, 2]])}
     X = (CONTAINERS | arrays)[kind]()
     before = copy.deepcopy(X)
@@ -446,7 +446,7 @@ def test_nothing_to_fill(kind, fills):
         assert filled.equals(X)
 
 
-def test_invalid_fills():
+def test_invalid_fills_are_rejected():
     X = pl.DataFrame({"x": [1.0, None]})
     with refused("column 1 columns X go 0"):
         fill_cells(X, {1: ([0], [1.0])})
@@ -464,7 +464,7 @@ def test_invalid_fills():
 
 
 @given(st.floats(-(2.0**40), 2.0**40), st.sampled_from(["ms", "us"]))
-def test_times_are_rounded_to_nearest_tick(seconds, unit):
+def test_fill_cells_rounds_times_to_nearest_tick(seconds, unit):
     ticks_a_second = {"ms": 10**3, "us": 10**6}[unit]
     days = round(seconds) / 86_400
     X = pl.DataFrame({"x": [None]}, schema={"x": pl.Datetime(unit)})

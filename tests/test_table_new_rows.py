@@ -1,4 +1,4 @@
-"""New rows, read as the rows of the fit were."""
+"""New rows are read with the columns and categories of the fit."""
 
 import datetime as dt
 
@@ -69,7 +69,7 @@ def test_frames_are_matched_by_name(kind, order):
 
 
 @given(st.permutations(range(8)), st.sampled_from(sorted(FRAMES)))
-def test_any_order_and_other_columns(order, kind):
+def test_frames_may_have_other_order_and_columns(order, kind):
     strange = pl.DataFrame({"s": [[1], [2], [3]], "b": [b"x", b"y", b"z"], "i": [np.inf, 1.0, 2.0]})
     X = FRAMES[kind](pl.concat([NEW, strange], how="horizontal")[:, order])
     with pytest.warns(
@@ -81,7 +81,7 @@ def test_any_order_and_other_columns(order, kind):
     check(table, [order.index(j) for j in range(5)])
 
 
-def test_one_other_column():
+def test_extra_column_is_ignored_with_warning():
     with pytest.warns(InputWarning, match=r"^Column 'q' did not occur when the model was fit and is ignored\.$"):
         check(read_new_rows(NEW.with_columns(q=pl.lit(1)), ENCODING))
 
@@ -96,7 +96,7 @@ def test_arrays_and_lists_are_matched_by_position():
 
 
 @pytest.mark.parametrize("X", [np.ones((2, 1)), [[1.0], [2.0]], pd.DataFrame([[1.0], [2.0]])])
-def test_wrong_number_of_columns(X):
+def test_wrong_number_of_columns_is_rejected(X):
     encoding = fit_encoding(read_columns(np.eye(3)))
     with pytest.raises(
         ValueError, match=r"X has 1 features, but CoalescentClustering is expecting 3 features as input"
@@ -106,13 +106,13 @@ def test_wrong_number_of_columns(X):
         read_new_rows(X, encoding, estimator="Imputer")
 
 
-def test_arrays_whose_default_names_are_names_of_the_fit():
+def test_arrays_with_default_names_match_by_position():
     encoding = fit_encoding(read_columns(pd.DataFrame({"x1": [1.0, 2.0], "x0": [3.0, 5.0]})))
     table = read_new_rows(np.array([[1.0, 3.0]]), encoding)
     assert [(column.name, column.values.tolist()) for column in table.columns] == [("x1", [1.0]), ("x0", [3.0])]
 
 
-def test_frames_for_a_model_of_an_array():
+def test_model_of_array_accepts_frames():
     encoding = fit_encoding(read_columns(np.array([[1.0, 2.0], [3.0, 5.0]])))
 
     def values(X):
@@ -127,7 +127,7 @@ def test_frames_for_a_model_of_an_array():
         values(pl.DataFrame({"p": [1.0], "x1": [2.0]}))
 
 
-def test_labels_that_are_numbers():
+def test_numeric_column_labels_match():
     encoding = fit_encoding(read_columns(pd.DataFrame(np.array([[1.0, 2.0], [3.0, 5.0]]))))
     reordered = pd.DataFrame({1: [2.0], 0: [1.0]})
     assert [column.values.tolist() for column in read_new_rows(reordered, encoding).columns] == [[1.0], [2.0]]
@@ -136,7 +136,7 @@ def test_labels_that_are_numbers():
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_absent_columns(kind):
+def test_absent_columns_are_rejected(kind):
     with pytest.raises(InputError) as error:
         read_new_rows(FRAMES[kind](NEW.drop("x")), ENCODING)
     for part in ("lacks the column 'x'", "add the column", "missing cells"):
@@ -145,7 +145,7 @@ def test_absent_columns(kind):
         read_new_rows(FRAMES[kind](NEW.drop("d").rename({"x": "y"})), ENCODING)
 
 
-def test_columns_of_missing_cells():
+def test_columns_of_missing_cells_are_accepted():
     frames = (
         NEW.with_columns(pl.lit(None).alias(name) for name in NEW.columns),
         pd.DataFrame({name: [None] * 3 for name in NEW.columns}),
@@ -157,7 +157,7 @@ def test_columns_of_missing_cells():
         assert (encoded.codes == -1).all()
 
 
-def test_row_names():
+def test_row_names_of_new_rows_are_kept():
     X = NEW.to_pandas().set_index(pd.Index(["p", "q", "r"]))
     assert read_new_rows(X, ENCODING).row_names == ("p", "q", "r")
     assert read_new_rows(NEW, ENCODING).row_names is None
@@ -179,7 +179,7 @@ def test_row_names():
         pl.Series([1, 2]).cast(pl.Decimal(5, 2)),
     ],
 )
-def test_numbers_of_other_types(cells):
+def test_numbers_of_other_dtypes_are_converted(cells):
     encoding = fit_encoding(read_columns(pd.DataFrame({"x": [0.5, 1.5]})))
     X = pd.DataFrame({"x": cells}) if isinstance(cells, pd.Series) else pl.DataFrame({"x": cells})
     (column,) = read_new_rows(X, encoding).columns
@@ -187,13 +187,13 @@ def test_numbers_of_other_types(cells):
     assert column.values.tolist() == [1, 2]
 
 
-def test_text_in_arrays_where_the_fit_had_numbers():
+def test_numeric_text_in_arrays_is_converted():
     encoding = fit_encoding(read_columns(np.array([[0.5], [1.5]])))
     assert read_new_rows(np.array([["1"], ["2.5"]]), encoding).real[0].values.tolist() == [1, 2.5]
 
 
 @pytest.mark.parametrize("dtype", ["str", object, "category"])
-def test_text_where_the_fit_had_numbers(dtype):
+def test_text_in_real_column_is_rejected(dtype):
     encoding = fit_encoding(read_columns(pd.DataFrame({"x": [0.5, 1.5]})))
     with pytest.raises(InputError) as error:
         read_new_rows(pd.DataFrame({"x": pd.Series(["1.5", "2"], dtype=dtype)}), encoding)
@@ -223,7 +223,7 @@ def test_text_where_the_fit_had_numbers(dtype):
         (["false", "true"], [True, False]),
     ],
 )
-def test_categories_of_other_types(fit, new):
+def test_categories_of_other_dtypes_match(fit, new):
     encoding = fit_encoding(read_columns(pd.DataFrame({"t": fit})))
     frame = pl.DataFrame({"t": new}) if isinstance(new, pl.Series) else pd.DataFrame({"t": new})
     (column,) = read_new_rows(frame, encoding).columns
@@ -231,7 +231,7 @@ def test_categories_of_other_types(fit, new):
     assert column.codes.tolist() == [1, 0]
 
 
-def test_text_is_the_same_only_letter_by_letter():
+def test_text_categories_match_exactly():
     find = category_finder(["7", "007", "1", "True", "nan", "1_0"])
     assert [find(value) for value in ("7", "007", "07", "1.0", "true", "a")] == [0, 1, -1, -1, -1, -1]
     assert [find(value) for value in (7, 7.0, 1, True, float("nan"), 10)] == [0, 0, 2, 3, 4, -1]
@@ -241,7 +241,7 @@ def test_text_is_the_same_only_letter_by_letter():
 # -------------------------------------------------------------------------- unseen categories
 
 
-def test_unseen_categories_are_missing():
+def test_unseen_categories_are_read_as_missing():
     X = NEW.with_columns(t=pl.Series(["z", None, "y"]), k=pl.Series([9, 2, 9]))
     with pytest.warns(InputWarning) as caught:
         table = read_new_rows(X, ENCODING)
@@ -258,13 +258,13 @@ def test_unseen_categories_are_missing():
     assert f.unseen.dtype == np.intp
 
 
-def test_many_unseen_categories():
+def test_many_unseen_categories_warn_once():
     encoding = fit_encoding(read_columns(pd.DataFrame({"t": ["a", "b"]})))
     with pytest.warns(InputWarning, match=r"'x' \(1 row\) and 2 more\.$"):
         read_new_rows(pd.DataFrame({"t": [*"axyzcde", "v"]}), encoding)
 
 
-def test_unseen_categories_are_an_error():
+def test_unseen_categories_can_be_rejected():
     X = NEW.to_pandas().assign(t=[None, "a", "z"]).set_index(pd.Index(["p", "q", "r"]))
     with pytest.raises(InputError) as error:
         read_new_rows(X, ENCODING, unseen="error")
@@ -276,20 +276,20 @@ def test_unseen_categories_are_an_error():
     check(read_new_rows(NEW, ENCODING, unseen="error"))
 
 
-def test_unseen_where_no_category_is_known():
+def test_unseen_category_in_empty_column():
     encoding = fit_encoding(read_columns(pd.DataFrame({"t": pd.Series([None, None], dtype="str"), "x": [1, 2]})))
     t, _ = read_new_rows(pd.DataFrame({"t": ["a"], "x": [1]}), encoding, unseen="error").columns
     assert (t.codes.tolist(), t.unseen.tolist()) == ([-1], [0])  # the fit ignored the column
 
 
 @pytest.mark.parametrize("unseen", ["ignore", None, "Missing"])
-def test_invalid_unseen(unseen):
+def test_invalid_unseen_option_is_rejected(unseen):
     with pytest.raises(InputError, match=f"unseen is {unseen!r}; it must be 'missing' or 'error'"):
         read_new_rows(NEW, ENCODING, unseen=unseen)
 
 
 @given(st.lists(st.one_of(st.none(), st.sampled_from("abcxyz")), min_size=1, max_size=12))
-def test_cells_are_known_missing_or_unseen(cells):
+def test_cells_are_either_known_missing_or_unseen(cells):
     encoding = fit_encoding(read_columns(pd.DataFrame({"t": list("abc")})))
     X = pl.DataFrame({"t": cells}, schema={"t": pl.String})
     if set(cells) & set("xyz"):
@@ -305,14 +305,14 @@ def test_cells_are_known_missing_or_unseen(cells):
 # ---------------------------------------------------------------------------------- bad cells
 
 
-def test_columns_of_the_fit_only_can_be_bad():
+def test_only_columns_of_fit_are_checked():
     with refused("1 infinite cell first column x row"):
         read_new_rows(NEW.with_columns(x=pl.Series([1.0, np.inf, 1.0])), ENCODING)
     with pytest.raises(InputError, match=r"Column 'x' is of type List"):
         read_new_rows(NEW.with_columns(x=pl.Series([[1], [2], [3]])), ENCODING)
 
 
-def test_the_rows_of_the_fit_are_read_as_in_the_fit():
+def test_training_rows_are_read_as_in_fit():
     table = read_columns(FIT)
     again = encode(read_new_rows(FIT, ENCODING), ENCODING)
     first = encode(table, ENCODING)

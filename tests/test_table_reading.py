@@ -1,4 +1,4 @@
-"""Tables from files."""
+"""Tables are read from csv, tsv and parquet files."""
 
 import datetime as dt
 import gzip
@@ -56,7 +56,7 @@ def check_plain(file):
         ("t.txt", ","),
     ],
 )
-def test_delimited_files(write, name, delimiter):
+def test_delimited_files_are_read(write, name, delimiter):
     text = PLAIN.replace(",", delimiter)
     check_plain(read_file(write(text, name)))
     check_plain(read_file(str(write(text, name))))
@@ -66,7 +66,7 @@ def test_delimited_files(write, name, delimiter):
     check_plain(read_file(write(gzip.compress(text.encode()), name + ".gz")))
 
 
-def test_spaces_quotes_and_blank_lines(write):
+def test_spaces_quotes_and_blank_lines_are_handled(write):
     check_plain(read_file(write('\nid, x,y , t\na, 1,0.5,u\n\n"b",NA,?, v\n  \nc,"3",-1e3,u')))
     file = read_file(write('id,t\n"a, b","say ""hi"""\nc,"two\nlines"\n\n'))
     assert file.row_names == ("a, b", "c")
@@ -74,14 +74,14 @@ def test_spaces_quotes_and_blank_lines(write):
     assert read_file(write("x\n1\n\n3\n")).frame.rows() == [(1,), (3,)]
 
 
-def test_parquet(tmp_path):
+def test_parquet_files_are_read(tmp_path):
     frame = pl.DataFrame({"id": ["a", "b", "c"], "x": [1, None, 3], "y": [0.5, None, -1e3], "t": ["u", "v", "u"]})
     for name in ("t.parquet", "t.pq"):
         frame.write_parquet(tmp_path / name)
         check_plain(read_file(tmp_path / name))
 
 
-def test_types(write):
+def test_column_types_are_inferred(write):
     file = read_file(
         write(
             "i,f,b,d,w,z,e,t,big\n"
@@ -101,7 +101,7 @@ def test_types(write):
     assert read_file(write("d,x\n2020-02-30,1\n2020-02-28,1\n"), id_column="").frame["d"].dtype == pl.String
 
 
-def test_missing_values(write):
+def test_missing_value_markers_are_recognised(write):
     text = "x,y\n" + "".join(
         f"{na},1\n" for na in ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "#N/A")
     )
@@ -111,7 +111,7 @@ def test_missing_values(write):
     assert file.frame["y"].to_list() == ["NA", "b", "NA"]
 
 
-def test_text_deep_in_a_column_of_numbers_is_found(write):
+def test_text_deep_in_numeric_column_is_reported(write):
     text = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(3000)) + "oops,1\n"
     file = read_file(write(text))
     with refused("Column x row 3000 oops 1 3,001"):
@@ -127,7 +127,7 @@ def test_text_deep_in_a_column_of_numbers_is_found(write):
         min_size=1,
     )
 )
-def test_frames_survive_a_file(tmp_path_factory, rows):
+def test_frames_round_trip_through_csv(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("round") / "t.csv"
     frame = pl.DataFrame(rows, schema={"x": pl.Float64, "t": pl.String}, orient="row")
     frame.write_csv(path)
@@ -140,7 +140,7 @@ def test_frames_survive_a_file(tmp_path_factory, rows):
 # --------------------------------------------------------------------------------- chosen columns
 
 
-def test_row_names(write):
+def test_row_names_are_read(write):
     path = write("a,b,x\np,7,1\nq,007,2\n")
     assert read_file(path).id_column == "a"
     file = read_file(path, id_column="b")
@@ -152,7 +152,7 @@ def test_row_names(write):
 @pytest.mark.parametrize(
     "text", ["a,x\np,1\np,2\n", "a,x\np,1\nNA,2\n", "a,x\n1,1\n2,2\n", "a\np\nq\n", "a,x\n1,1\np,2\n"]
 )
-def test_first_columns_without_row_names(write, text):
+def test_ordinary_first_columns_are_not_row_names(write, text):
     file = read_file(write(text))
     assert (file.row_names, file.id_column) == (None, None)
     assert "a" in file.frame.columns
@@ -165,7 +165,7 @@ def test_row_names_are_made_distinct(write):
     assert read_columns(file.frame, row_names=file.row_names).row_names == file.row_names
 
 
-def test_dropped_and_categorical_columns(write):
+def test_drop_and_categorical_options(write):
     file = read_file(write("a,x,k,z\np,1,10,1\nq,2,9,1\nr,3,NA,2\n"), drop=["a"], categorical=["k", "z"])
     assert (file.id_column, file.frame.columns, file.categorical) == (None, ["x", "k", "z"], ("k", "z"))
     table = read_columns(file.frame)
@@ -196,7 +196,7 @@ def test_new_file_with_digits_only_matches_text_categories(write):
         ({"categorical": ["weight"], "drop": ["weight"]}, ["'weight'", "both"]),
     ],
 )
-def test_bad_choices(write, options, parts):
+def test_invalid_read_options_are_rejected(write, options, parts):
     with pytest.raises(InputError) as error:
         read_file(write("name,weight,height\na,1,2\nb,3,4\n"), **options)
     for part in parts:
@@ -227,7 +227,7 @@ def test_bad_choices(write, options, parts):
         ("a,b\n1," + "x" * 200_000 + "\n", ["Line 2", "cannot be read"]),
     ],
 )
-def test_invalid_encodings(write, content, parts):
+def test_invalid_encodings_are_reported(write, content, parts):
     for path in (
         write(content, "t.csv"),
         write(gzip.compress(content if isinstance(content, bytes) else content.encode()), "t.csv.gz"),
@@ -239,12 +239,12 @@ def test_invalid_encodings(write, content, parts):
 
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t", "t.gz", "t.parquet.gz", "t.csv.zip"])
-def test_other_kinds_of_files(write, name):
+def test_unsupported_file_types_are_rejected(write, name):
     with refused(f"{name} file .csv .tsv .parquet"):
         read_file(write("a,b\n1,2\n", name))
 
 
-def test_missing_files(tmp_path):
+def test_missing_files_are_reported(tmp_path):
     for name in ("gone.csv", "gone.xlsx", "gone.parquet"):
         with pytest.raises(InputError, match=f"{name} does not exist"):
             read_file(tmp_path / name)
@@ -254,7 +254,7 @@ def test_missing_files(tmp_path):
             read_file(path)
 
 
-def test_unreadable_files(write, monkeypatch):
+def test_unreadable_files_are_reported(write, monkeypatch):
     path = write(PLAIN)
     if os.name == "posix" and os.geteuid() != 0:
         path.chmod(0)
@@ -268,7 +268,7 @@ def test_unreadable_files(write, monkeypatch):
         read_file(path)
 
 
-def test_broken_compressed_and_parquet_files(write, tmp_path):
+def test_damaged_compressed_and_parquet_files_are_reported(write, tmp_path):
     for content in (b"no gzip at all", gzip.compress(PLAIN.encode())[:-12]):
         with pytest.raises(InputError, match=r"t\.csv\.gz .* gzip"):
             read_file(write(content, "t.csv.gz"))
@@ -281,19 +281,19 @@ def test_broken_compressed_and_parquet_files(write, tmp_path):
         read_file(tmp_path / "rows.parquet")
 
 
-def test_parquet_columns_that_are_no_row_names(tmp_path):
+def test_nested_parquet_columns_are_not_row_names(tmp_path):
     pl.DataFrame({"a": [{"k": 1}], "x": [1]}).write_parquet(tmp_path / "t.parquet")
     with pytest.raises(InputError, match=r"Column 'a' is of type Struct"):
         read_file(tmp_path / "t.parquet", id_column="a")
 
 
-def test_without_polars(write, monkeypatch):
+def test_missing_polars_has_install_hint(write, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "coaltree\[cli\]"'):
         read_file(write(PLAIN))
 
 
-def test_checked_text():
+def test_check_text_finds_delimiter_and_header():
     checked = check_text(b"a;b\n1;2\n", "f.txt", None)
     assert (checked.delimiter, checked.header, checked.n_rows) == (";", ("a", "b"), 1)
 
@@ -306,18 +306,18 @@ def test_checked_text():
     [("t.tsv", ",", "comma"), ("t.tab", ";", "semicolon"), ("t.tsv", "|", "vertical bar"), ("t.tsv", "   ", "blanks")]
     + [(name, " ", "blanks") for name in ("t.txt", "t.csv", "t.tsv")],
 )
-def test_unexpected_delimiters(write, name, delimiter, word):
+def test_unexpected_delimiters_warn(write, name, delimiter, word):
     with pytest.warns(InputWarning, match=f"{name} has no .* fields were taken to be separated by {word}") as caught:
         check_plain(read_file(write(PLAIN.replace("NA", "NA ").replace(",", delimiter), name)))
     assert caught[0].filename == __file__
 
 
-def test_inconsistent_delimiters(write):
+def test_inconsistent_delimiters_are_rejected(write):
     with pytest.warns(InputWarning, match="comma"), pytest.raises(InputError, match=r"Line 3 of t\.tsv has 3 fields"):
         read_file(write("name,a\nx,1\ny,2,3\nz,4\n", "t.tsv"))
 
 
-def test_blanks_as_r_writes_them(write):
+def test_blank_separated_files_of_r_are_read(write):
     with pytest.warns(InputWarning, match="blanks|index"):
         file = read_file(write('"a" "b c"\n"x" 1 2\n"y z" 3 4\n', "t.txt"))
     assert (file.row_names, file.frame.columns, file.frame.rows()) == (("x", "y z"), ["a", "b c"], [(1, 2), (3, 4)])
@@ -325,7 +325,7 @@ def test_blanks_as_r_writes_them(write):
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.txt"])
 @pytest.mark.parametrize("text", ["first name\nJohn Smith\nJane Doe\n", "x\n1\n2\n", "a b\n1\n2\n", "a b\n1 2\n3\n"])
-def test_one_column_stays_one(write, name, text):
+def test_single_column_is_not_split(write, name, text):
     assert read_file(write(text, name)).frame.width == 1
 
 
@@ -333,7 +333,7 @@ def test_one_column_stays_one(write, name, text):
 
 
 @pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ";"), ("t.tsv", "\t")])
-def test_decimal_commas(write, name, delimiter):
+def test_decimal_commas_are_read(write, name, delimiter):
     text = "name;a;b;c\nx;1,5;-1.234,25;u\ny;2;NA;1,5\nz;1,5e-3;+,5;v\n".replace(";", delimiter)
     with pytest.warns(InputWarning, match="^Columns 'a', 'b': decimal commas were read as numbers.$") as caught:
         file = read_file(write(text, name))
@@ -341,7 +341,7 @@ def test_decimal_commas(write, name, delimiter):
     assert file.frame.rows() == [(1.5, -1234.25, "u"), (2.0, None, "1,5"), (0.0015, 0.5, "v")]
 
 
-def test_points_between_digits_next_to_decimal_commas(write):
+def test_thousands_points_next_to_decimal_commas(write):
     with pytest.warns(InputWarning) as caught:
         file = read_file(write("name;a;b;c;d\nx;1,5;1.234;0.234;1.5\ny;2;999;0.5;2.25\n"))
     assert [str(warning.message) for warning in caught] == [
@@ -352,7 +352,7 @@ def test_points_between_digits_next_to_decimal_commas(write):
     assert read_file(write("name;b\nx;1.234\ny;999\n")).frame.rows() == [(1.234,), (999.0,)]
 
 
-def test_declared_columns_keep_their_commas(write):
+def test_declared_columns_keep_commas(write):
     path = write("name;a\nx;1,5\ny;2\n")
     assert read_file(path, categorical=["a"]).frame.rows() == [("1,5",), ("2",)]
     assert read_file(path, drop=["a"]).frame.columns == ["name"]
@@ -378,7 +378,7 @@ def test_other_number_formats_are_reported(write, text, name):
 
 
 @pytest.mark.parametrize("text", [",a,b\n0,1,2\n1,3,4\n", "Unnamed: 0,a,b\n0,1,2\n1,3,4\n"])
-def test_index_of_pandas(write, text):
+def test_unnamed_pandas_index_is_row_names(write, text):
     path = write(text)
     with pytest.warns(InputWarning, match="'Unnamed: 0' of table.csv is an index .* row names") as caught:
         file = read_file(path)
@@ -393,24 +393,24 @@ def test_index_of_pandas(write, text):
     assert read_file(path, categorical=["Unnamed: 0"]).frame.columns == ["Unnamed: 0", "a", "b"]
 
 
-def test_index_that_was_written_twice(write):
+def test_repeated_pandas_index_is_dropped(write):
     with pytest.warns(InputWarning, match="is an index"):
         file = read_file(write(",Unnamed: 0,a\n5,0,1\n6,1,3\n"))
     assert (file.row_names, file.frame.columns) == (("5", "6"), ["a"])
 
 
-def test_column_named_like_index(write):
+def test_column_named_like_index_is_kept(write):
     assert read_file(write("Unnamed: 0,a\n0,1\n0,3\n")).frame.columns == ["Unnamed: 0", "a"]
 
 
-def test_index_of_pandas_in_parquet(tmp_path):
+def test_pandas_index_in_parquet_is_row_names(tmp_path):
     pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=[7, 3, 4]).to_parquet(tmp_path / "t.parquet")
     with pytest.warns(InputWarning, match="__index_level_0__"):
         file = read_file(tmp_path / "t.parquet")
     assert (file.row_names, file.frame.columns) == (("7", "3", "4"), ["a"])
 
 
-def test_index_as_pandas_writes_it(tmp_path):
+def test_index_written_by_pandas_is_row_names(tmp_path):
     pd.DataFrame({"a": [1.0, 2.0], "b": ["u", "v"]}).to_csv(tmp_path / "t.csv")
     with pytest.warns(InputWarning, match="index without a name"):
         file = read_file(tmp_path / "t.csv")
@@ -428,7 +428,7 @@ def first_column(cells):
 
 
 @pytest.mark.parametrize(
-    ("cells", "found"),
+    ("cells", "fact"),
     [
         ([*NAMES[:-1], NAMES[0]], "19 distinct texts"),
         ([*NAMES[:-1], ""], "19 distinct texts (1 is empty)"),
@@ -437,11 +437,11 @@ def first_column(cells):
         (["🦊", '"<script>alert(1)</script>"', '"a,b"', *NAMES[3:-1], "🦊"], "19 distinct texts"),
     ],
 )
-def test_a_first_column_that_is_nearly_distinct_is_told(write, cells, found):
+def test_nearly_distinct_first_column_is_reported(write, cells, fact):
     with pytest.warns(InputWarning) as caught:
         file = read_file(write(first_column(cells)))
     (message,) = [str(warning.message) for warning in caught]
-    for part in ("'the name'", "table.csv", "20 cells", found, "--id-column 'the name'", "--drop"):
+    for part in ("'the name'", "table.csv", "20 cells", fact, "--id-column 'the name'", "--drop"):
         assert part in message
     assert file.id_column is None
     assert file.frame.columns == ["the name", "x"]
@@ -462,7 +462,7 @@ def test_a_first_column_that_is_nearly_distinct_is_told(write, cells, found):
         (NAMES, {}),
     ],
 )
-def test_other_first_columns_are_not_told(write, cells, options):
+def test_other_first_columns_are_not_reported(write, cells, options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         read_file(write(first_column(cells)), **options)

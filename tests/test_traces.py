@@ -1,4 +1,4 @@
-"""Traces of Markov chains, as a picture and in a report."""
+"""Plots of traces of Markov chains, and their section in a report."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def chains_of(n_chains, n_samples, n=3):
 # -- the picture -------------------------------------------------------------------------------------
 
 
-def test_traces_of_all_chains_with_the_warm_up_shaded(fitted):
+def test_plot_traces_draws_all_chains_and_warmup(fitted):
     sample = fitted.sample_
     axes = ct.plot_traces(fitted)
     for name in ("log_joint", "root_height"):
@@ -57,7 +57,7 @@ def test_traces_of_all_chains_with_the_warm_up_shaded(fitted):
     axes["log_joint"].figure.canvas.draw()
 
 
-def test_custom_axes(fitted):
+def test_plot_traces_axes_option(fitted):
     _, mine = plt.subplot_mosaic([["root_height", "log_joint"]])
     assert ct.plot_traces(fitted.sample_, axes=mine) == {name: mine[name] for name in ("log_joint", "root_height")}
     with refused("axes mapping log_joint root_height matplotlib Axes"):
@@ -65,7 +65,7 @@ def test_custom_axes(fitted):
 
 
 @pytest.mark.parametrize(("n_chains", "n_samples", "n"), [(1, 30, 3), (2, 1, 3), (13, 6, 2)])
-def test_few_samples_and_many_chains(n_chains, n_samples, n):
+def test_plot_traces_of_few_samples_and_many_chains(n_chains, n_samples, n):
     axes = ct.plot_traces(chains_of(n_chains, n_samples, n))
     assert len(axes["log_joint"].get_lines()) == n_chains
     assert axes["log_joint"].get_legend() is None or n_chains == 2
@@ -73,12 +73,12 @@ def test_few_samples_and_many_chains(n_chains, n_samples, n):
     axes["log_joint"].figure.canvas.draw()
 
 
-def test_results_without_chains():
+def test_plot_traces_rejects_results_without_chains():
     with refused("type Tree mcmc"):
         ct.plot_traces(ct.simulate_tree(3, 0))
 
 
-def test_missing_matplotlib_is_named(fitted, monkeypatch):
+def test_missing_matplotlib_has_install_hint(fitted, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     with refused("matplotlib pip install coaltree[plot]", MissingDependencyError):
         ct.plot_traces(fitted)
@@ -87,14 +87,14 @@ def test_missing_matplotlib_is_named(fitted, monkeypatch):
 # -- the report --------------------------------------------------------------------------------------
 
 
-def test_description_of_chains(fitted):
+def test_chain_verdict_describes_convergence(fitted):
     facts, sample = report_facts(fitted._model), fitted.sample_
-    told = verdict(facts, "Markov chains")
-    assert told.state == "good"
-    assert told.answer.startswith(sample.verdict)
-    assert f"R-hat, here {max(sample.r_hat.values()):.3f}," in told.answer
-    assert f"worth {min(sample.effective_samples.values()):,.0f} independent ones" in told.answer
-    assert f"leaf {100 * sample.acceptance['leaf']:.3g} %" in told.answer
+    answer = verdict(facts, "Markov chains")
+    assert answer.state == "good"
+    assert answer.answer.startswith(sample.verdict)
+    assert f"R-hat, here {max(sample.r_hat.values()):.3f}," in answer.answer
+    assert f"worth {min(sample.effective_samples.values()):,.0f} independent ones" in answer.answer
+    assert f"leaf {100 * sample.acceptance['leaf']:.3g} %" in answer.answer
     apart = replace(
         facts, sample=replace(facts.sample, converged=False, verdict="Not yet."), remarks=("Not yet.", "Else.")
     )
@@ -106,22 +106,22 @@ def test_description_of_chains(fitted):
     assert "accepted" not in verdict(alone, "Markov chains").answer
 
 
-def test_traces_and_support_on_the_page(fitted):
+def test_report_shows_traces_and_support(fitted):
     facts, sample = report_facts(fitted._model), fitted.sample_
     html = page(facts)
-    shown = Page(html).text
-    assert "Log joint density of 3 Markov chains after the warm-up" in shown
-    assert "Log evidence" not in shown
+    document = Page(html).text
+    assert "Log joint density of 3 Markov chains after the warm-up" in document
+    assert "Log evidence" not in document
     lines = [part.split('points="')[1].split('"')[0] for part in html.split('<polyline style="--c: ')[1:]]
     assert len(lines) == 3
-    kept = sample.traces["log_joint"][:, sample.warmup :]
-    kept = kept[:, :: -(-kept.shape[1] // MAX_LINE_POINTS)]
-    drawn = np.array([[float(point.split(",")[1]) for point in line.split()] for line in lines])
-    low, high = kept.min(), kept.max()
-    np.testing.assert_allclose(60 * (high - kept) / (high - low), drawn, atol=0.051)
-    assert support_view(facts).summary in shown
+    samples = sample.traces["log_joint"][:, sample.warmup :]
+    samples = samples[:, :: -(-samples.shape[1] // MAX_LINE_POINTS)]
+    draws = np.array([[float(point.split(",")[1]) for point in line.split()] for line in lines])
+    low, high = samples.min(), samples.max()
+    np.testing.assert_allclose(60 * (high - samples) / (high - low), draws, atol=0.051)
+    assert support_view(facts).summary in document
 
 
-def test_one_row_has_no_chain_section():
+def test_report_of_one_row_has_no_chain_section():
     model = ct.CoalescentClustering(inference="mcmc", random_state=0).fit([[1.0]])
     assert "Markov" not in Page(page(report_facts(model._model))).text

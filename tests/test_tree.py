@@ -1,4 +1,4 @@
-"""Trees: what is legal, what is refused and in which words, and the facts a tree states about itself."""
+"""Trees: validity, error messages, attributes, equality and order of leaves."""
 
 import copy
 import pickle
@@ -39,7 +39,7 @@ trees = st.builds(random_tree, st.integers(1, 12), st.integers(0, 2**32 - 1))
 
 
 @given(trees)
-def test_facts_agree_with_their_definitions(tree):
+def test_tree_attributes_match_definitions(tree):
     n = tree.n_leaves
     assert tree.n_nodes == 2 * n - 1
     assert tree.root == 2 * n - 2
@@ -58,14 +58,14 @@ def test_facts_agree_with_their_definitions(tree):
     assert tree.merge_heights.tolist() == tree.heights.tolist()[n:]
 
 
-def test_one_leaf_is_a_tree():
+def test_one_leaf_is_valid_tree():
     tree = Tree([], [0.0])
     assert (tree.n_leaves, tree.root, tree.leaf_names, tree.total_length) == (1, 0, ("0",), 0.0)
     assert tree.leaf_order.tolist() == [0]
     assert tree.children.shape == (0, 2)
 
 
-def test_names_default_to_row_numbers():
+def test_leaf_names_default_to_row_numbers():
     assert Tree([[0, 1]], [0, 0, 1]).leaf_names == ("0", "1")
 
 
@@ -99,7 +99,7 @@ def test_names_default_to_row_numbers():
         ([[0, 1]], [0, 0, 1], ["a", ""], "leaf 1 empty"),
     ],
 )
-def test_illegal_trees_are_refused_in_words(children, heights, names, message):
+def test_invalid_trees_are_rejected(children, heights, names, message):
     with refused(message):
         Tree(children, heights, names)
 
@@ -109,7 +109,7 @@ def test_input_error_is_value_error():
         Tree([[0, 1]], [0, 0])
 
 
-def test_a_tree_cannot_be_changed():
+def test_tree_is_immutable():
     tree = random_tree(4, 0)
     for array in (tree.children, tree.heights, tree.parents, tree.leaf_counts, tree.leaf_order):
         with pytest.raises(ValueError, match="read-only"):
@@ -123,7 +123,7 @@ def test_a_tree_cannot_be_changed():
         del tree._heights
 
 
-def test_a_tree_does_not_share_memory_with_what_it_was_made_from():
+def test_tree_copies_its_input():
     children, heights = np.array([[0, 1]]), np.array([0.0, 0.0, 1.0])
     tree = Tree(children, heights)
     children[0], heights[2] = 7, 7
@@ -132,7 +132,7 @@ def test_a_tree_does_not_share_memory_with_what_it_was_made_from():
 
 
 @given(trees)
-def test_pickles_and_copies_are_equal(tree):
+def test_pickled_and_copied_trees_are_equal(tree):
     assert tree.total_length >= 0  # fills a cache, which must not get in the way
     for twin in (pickle.loads(pickle.dumps(tree)), copy.copy(tree), copy.deepcopy(tree)):
         assert twin == tree
@@ -141,7 +141,7 @@ def test_pickles_and_copies_are_equal(tree):
         assert not twin.heights.flags.writeable
 
 
-def test_equality_looks_at_children_heights_and_names():
+def test_equality_compares_children_heights_and_names():
     tree = Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["a", "b", "c"])
     assert tree == Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["a", "b", "c"])
     assert tree != Tree([[1, 0], [3, 2]], [0, 0, 0, 1, 2], ["a", "b", "c"])
@@ -150,13 +150,13 @@ def test_equality_looks_at_children_heights_and_names():
     assert tree != "((a:1,b:1):1,c:2);"
 
 
-def test_equal_trees_hash_alike_even_with_negative_zeros():
+def test_equal_trees_have_equal_hashes():
     plain, negative = Tree([[0, 1]], [0.0, 0.0, 0.0]), Tree([[0, 1]], [-0.0, 0.0, -0.0])
     assert plain == negative
     assert hash(plain) == hash(negative)
 
 
-def test_rename_keeps_the_shape():
+def test_rename_keeps_topology():
     tree = random_tree(5, 1)
     renamed = tree.rename(list("vwxyz"))
     assert renamed.leaf_names == tuple("vwxyz")
@@ -166,7 +166,7 @@ def test_rename_keeps_the_shape():
 
 
 @given(trees, st.randoms(use_true_random=False))
-def test_reorder_moves_rows_and_nothing_else(tree, random):
+def test_reorder_changes_only_leaf_order(tree, random):
     names = list(tree.leaf_names)
     random.shuffle(names)
     moved = tree.reorder(names)
@@ -178,7 +178,7 @@ def test_reorder_moves_rows_and_nothing_else(tree, random):
     assert moved.reorder(tree.leaf_names) == tree
 
 
-def test_reorder_names_what_does_not_fit():
+def test_reorder_rejects_wrong_names():
     tree = Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["a", "b", "c"])
     with pytest.raises(InputError, match="missing 'b'; unknown 'x'"):
         tree.reorder(["a", "x", "c"])
@@ -189,7 +189,7 @@ def test_reorder_names_what_does_not_fit():
         big.reorder([str(i) for i in range(9)])
 
 
-def test_a_deep_tree_states_its_facts_without_recursion():
+def test_deep_tree_attributes_need_no_recursion():
     n = 5000
     children = [(0, 1)] + [(n + k - 1, k + 1) for k in range(1, n - 1)]
     tree = Tree(children, [0.0] * n + list(range(1, n)))
@@ -227,12 +227,12 @@ class _Fitted:
         (None, "NoneType"),
     ],
 )
-def test_invalid_trees(value, advice):
+def test_non_trees_are_rejected_with_advice(value, advice):
     with pytest.raises(InputError, match=r"^what is .* not a Tree; ") as caught:
         check_tree(value, "what")
     assert re.search(advice, str(caught.value))
 
 
-def test_tree_type_check():
+def test_check_tree_returns_tree():
     tree = Tree([[0, 1]], [0, 0, 1])
     assert check_tree(tree) is tree

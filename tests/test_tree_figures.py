@@ -1,4 +1,4 @@
-"""Circular dendrograms, tanglegrams and samples of trees on top of each other: what is on the axes, not how it looks."""
+"""Circular dendrograms, tanglegrams and samples of trees: the content of the axes."""
 
 import io
 from itertools import combinations
@@ -39,7 +39,7 @@ def save(figure):
 
 
 class TestCircular:
-    def test_coordinates(self):
+    def test_circular_coordinates_match_tree(self):
         tree = ct.simulate_tree(12, random_state=0)
         circle = Circle(select_visible(tree, None))
         branches = circle.branches()
@@ -58,17 +58,17 @@ class TestCircular:
         assert np.all(np.diff(angles) < 0)
         assert np.ptp(angles) < 2 * np.pi
 
-    def test_names_and_colours(self):
+    def test_circular_names_and_colours(self):
         ax = ct.plot_dendrogram(SMALL, labels=[0, 0, 1, 1], layout="circular")
         texts = [text for text in ax.texts if text.get_text() in "abcd"]
         assert sorted(text.get_text() for text in texts) == list("abcd")
         assert all(np.hypot(*text.get_position()) > 1 for text in texts)
-        found = {tuple(color) for color in lines(ax).get_colors()}
-        assert found == {to_rgba(PALETTE[0]), to_rgba(PALETTE[1])}
+        values = {tuple(color) for color in lines(ax).get_colors()}
+        assert values == {to_rgba(PALETTE[0]), to_rgba(PALETTE[1])}
         assert ax.get_aspect() == 1
         save(ax.figure)
 
-    def test_names_that_do_not_fit(self):
+    def test_circular_names_without_room_are_omitted(self):
         figure, ax = plt.subplots(figsize=(2, 2))
         tree = ct.simulate_tree(140, random_state=0)
         ct.plot_dendrogram(tree, ax=ax, layout="circular")
@@ -77,7 +77,7 @@ class TestCircular:
         assert len([text for text in ax.texts if np.hypot(*text.get_position()) > 1]) == 140
         save(figure)
 
-    def test_collapsed_clades_and_support(self):
+    def test_circular_collapsed_clades_and_support(self):
         ax = ct.plot_dendrogram(ct.simulate_tree(300, random_state=0), collapse=10, layout="circular")
         wedges = next(c for c in ax.collections if isinstance(c, PolyCollection))
         for path in wedges.get_paths():
@@ -87,13 +87,13 @@ class TestCircular:
         assert "67" in {text.get_text() for text in ax.texts}
 
     @pytest.mark.parametrize("n", [1, 2, 3])
-    def test_few_leaves(self, n):
+    def test_circular_dendrogram_of_few_leaves(self, n):
         save(ct.plot_dendrogram(ct.simulate_tree(n, random_state=0), layout="circular").figure)
 
-    def test_a_tree_without_heights(self):
+    def test_circular_dendrogram_of_flat_tree(self):
         save(ct.plot_dendrogram(ct.Tree([[0, 1], [2, 3]], np.zeros(5)), layout="circular").figure)
 
-    def test_unknown_layouts(self):
+    def test_unknown_layout_is_rejected(self):
         with pytest.raises(InputError, match="'square'"):
             ct.plot_dendrogram(SMALL, layout="square")
 
@@ -105,7 +105,7 @@ def crossings_by_pairs(left, right):
 
 class TestTanglegram:
     @pytest.mark.parametrize("seed", range(5))
-    def test_crossings(self, seed):
+    def test_count_crossings_matches_brute_force(self, seed):
         left, right = (ct.simulate_tree(17, random_state=10 * seed + k) for k in range(2))
         assert count_crossings(left, right) == crossings_by_pairs(left, right)
         one, other = untangle_trees(left, right)
@@ -120,7 +120,7 @@ class TestTanglegram:
         assert count_crossings(tree, mixed) > 0
         assert count_crossings(*untangle_trees(tree, mixed)) == 0
 
-    def test_lines_join_equal_names(self):
+    def test_tanglegram_lines_join_equal_names(self):
         axes = ct.plot_tanglegram(SMALL, OTHER, labels=[0, 0, 1, 1], titles=("one", "other"))
         assert set(axes) == {"left", "links", "right"}
         order = {}
@@ -133,14 +133,14 @@ class TestTanglegram:
         assert axes["right"].get_title() == "other"
         save(axes["links"].figure)
 
-    def test_custom_axes(self):
+    def test_tanglegram_axes_option(self):
         axes = plt.figure().subplot_mosaic([["left", "links", "right"]])
-        found = ct.plot_tanglegram(SMALL, OTHER, axes=axes, untangle=False)
-        assert found["left"] is axes["left"]
+        actual = ct.plot_tanglegram(SMALL, OTHER, axes=axes, untangle=False)
+        assert actual["left"] is axes["left"]
         with pytest.raises(InputError, match="links"):
             ct.plot_tanglegram(SMALL, OTHER, axes={"left": axes["left"]})
 
-    def test_wrong_arguments(self):
+    def test_tanglegram_rejects_invalid_arguments(self):
         with pytest.raises(InputError, match="'e'"):
             ct.plot_tanglegram(SMALL, ct.Tree.from_newick("((a:1,b:1):2,(c:2,e:2):1);"))
         with pytest.raises(InputError, match="titles"):
@@ -150,18 +150,18 @@ class TestTanglegram:
 
 
 class TestTrees:
-    def test_branches(self):
+    def test_tree_branches_match_positions(self):
         visible = select_visible(SMALL, None)
         place = dict(zip(SMALL.leaf_names, visible.positions[:4], strict=True))
         other = OTHER.reorder(SMALL.leaf_names)
-        found = straight_branches(other, visible)
-        assert found.shape == (6, 2, 2)
+        actual = straight_branches(other, visible)
+        assert actual.shape == (6, 2, 2)
         # c and a meet halfway between their places, at height 1
         merge = [(place["c"] + place["a"]) / 2, 1.0]
-        meeting = [line for line in found.tolist() if line[1] == merge]
+        meeting = [line for line in actual.tolist() if line[1] == merge]
         assert sorted(line[0] for line in meeting) == sorted([[place["c"], 0.0], [place["a"], 0.0]])
 
-    def test_all_trees_are_drawn(self):
+    def test_plot_trees_draws_all_trees(self):
         sample = ct.TreeSample([SMALL, SMALL, OTHER.reorder(SMALL.leaf_names)])
         ax = ct.plot_trees(sample, summary=False)
         assert len(lines(ax).get_segments()) == 3 * 6
@@ -174,9 +174,9 @@ class TestTrees:
     def test_rare_topologies_are_grey(self):
         trees = [ct.simulate_tree(6, random_state=k) for k in range(8)]
         colors = {tuple(color[:3]) for color in lines(ct.plot_trees(ct.TreeSample(trees))).get_colors()}
-        assert colors == {to_rgba(own)[:3] for own in (*PALETTE[:3], MIXED)}
+        assert colors == {to_rgba(value)[:3] for value in (*PALETTE[:3], MIXED)}
 
-    def test_weights(self):
+    def test_choose_evenly_follows_weights(self):
         trees = [ct.simulate_tree(4, random_state=k) for k in range(4)]
         weighted = ct.TreeSample(trees, weights=[0.5, 0.25, 0.0, 0.25])
         assert np.bincount(choose_evenly(weighted, 8), minlength=4).tolist() == [4, 2, 0, 2]
@@ -184,7 +184,7 @@ class TestTrees:
         assert choose_evenly(ct.TreeSample(trees), 2) == [0, 2]
 
     @pytest.mark.parametrize("orientation", ["left", "right", "top", "bottom"])
-    def test_names_and_heights(self, orientation):
+    def test_plot_trees_names_and_height_axis(self, orientation):
         sample = ct.TreeSample([SMALL, ct.Tree(SMALL.children, 2 * SMALL.heights, SMALL.leaf_names)])
         ax = ct.plot_trees(sample, orientation=orientation, leaf_names=True)
         axis, limits = (ax.yaxis, ax.get_xlim()) if orientation in ("left", "right") else (ax.xaxis, ax.get_ylim())
@@ -196,7 +196,7 @@ class TestTrees:
         "options",
         [{"orientation": "up"}, {"alpha": 0}, {"alpha": 2}, {"max_trees": 0}, {"leaf_names": "no"}, {"ax": 3}],
     )
-    def test_wrong_options(self, options):
+    def test_plot_trees_rejects_invalid_options(self, options):
         with pytest.raises(InputError, match=next(iter(options))):
             ct.plot_trees(ct.TreeSample([SMALL]), **options)
         with pytest.raises(InputError, match="TreeSample"):

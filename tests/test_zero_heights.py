@@ -1,4 +1,4 @@
-"""Rows that a tree does not tell apart are said to be so, where there are many."""
+"""The description of merges at height zero, where there are many."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def caterpillar(n, at_zero):
 
 
 @pytest.mark.parametrize(
-    ("n", "at_zero", "told"),
+    ("n", "at_zero", "beginning"),
     [
         (21, 10, "10 of 20 merges are at height 0"),
         (21, 20, "20 of 20 merges are at height 0"),
@@ -25,14 +25,14 @@ def caterpillar(n, at_zero):
         (2, 1, None),
     ],
 )
-def test_zero_heights_are_reported(n, at_zero, told):
+def test_describe_zero_heights_reports_ties(n, at_zero, beginning):
     tree = caterpillar(n, at_zero)
     assert count_zero_heights(tree.merge_heights) == at_zero
-    assert (describe_zero_heights(tree) or "").startswith(told or "")
-    assert (describe_zero_heights(tree) is None) == (told is None)
+    assert (describe_zero_heights(tree) or "").startswith(beginning or "")
+    assert (describe_zero_heights(tree) is None) == (beginning is None)
 
 
-def test_one_leaf():
+def test_describe_zero_heights_of_one_leaf():
     tree = ct.Tree([], [0.0])
     assert count_zero_heights(tree.merge_heights) == 0
     assert describe_zero_heights(tree) is None

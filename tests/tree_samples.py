@@ -60,9 +60,9 @@ def clade_of(node):
 def in_dendropy(trees, weights=None):
     """The trees as a dendropy list."""
     space = dendropy.TaxonNamespace(trees[0].leaf_names)
-    found = dendropy.TreeList(taxon_namespace=space)
+    actual = dendropy.TreeList(taxon_namespace=space)
     for k, tree in enumerate(trees):
         other = dendropy.Tree.get(data=tree.to_newick(), schema="newick", taxon_namespace=space, rooting="force-rooted")
         other.weight = 1.0 if weights is None else float(weights[k])
-        found.append(other)
-    return found
+        actual.append(other)
+    return actual

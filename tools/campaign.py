@@ -86,24 +86,24 @@ def run_cases(kind: str, numbers: Iterable[int], seed: int) -> list[tuple[int, O
 def run_campaign(kind: str, numbers: range, seed: int, n_jobs: int = 1) -> Tally:
     """Run many cases of one kind, by several processes if wanted."""
     begin = time.perf_counter()
-    found: list[tuple[int, Outcome]] = []
+    outcomes: list[tuple[int, Outcome]] = []
     if n_jobs == 1:
-        found = run_cases(kind, numbers, seed)
+        outcomes = run_cases(kind, numbers, seed)
     else:
         pieces = [numbers[k : k + CASES_PER_TASK] for k in range(0, len(numbers), CASES_PER_TASK)]
         with ProcessPoolExecutor(n_jobs, initializer=shorten_chains) as pool:
             for done in pool.map(run_cases, *zip(*((kind, piece, seed) for piece in pieces), strict=True)):
-                found += done
-    counts = Counter(outcome.kind for _, outcome in found)
-    failures = [(number, outcome.words) for number, outcome in found if outcome.kind == FAILED]
-    return Tally(len(found), counts, failures, time.perf_counter() - begin)
+                outcomes += done
+    counts = Counter(outcome.kind for _, outcome in outcomes)
+    failures = [(number, outcome.words) for number, outcome in outcomes if outcome.kind == FAILED]
+    return Tally(len(outcomes), counts, failures, time.perf_counter() - begin)
 
 
 def main() -> int:
     """Run the campaign that the arguments name, and print its table."""
     parser = argparse.ArgumentParser(description="Run the fault campaign.")
     parser.add_argument(
-        "kind", choices=[*KINDS, "all"], help="; ".join(f"{k}: {own.words}" for k, own in KINDS.items())
+        "kind", choices=[*KINDS, "all"], help="; ".join(f"{name}: {kind.words}" for name, kind in KINDS.items())
     )
     parser.add_argument("number", nargs="?", type=int, help="number of cases; by default that of a release")
     parser.add_argument("--seed", type=int, default=0)
@@ -112,21 +112,21 @@ def main() -> int:
         "--only", type=int, metavar="NUMBER", help="run one case, by its number, and say what came of it"
     )
     parser.add_argument("--n-jobs", type=int, default=1, help="processes")
-    given = parser.parse_args()
+    options = parser.parse_args()
     shorten_chains()
-    if given.only is not None:
-        print(*run_cases(given.kind, [given.only], given.seed)[0][1])
+    if options.only is not None:
+        print(*run_cases(options.kind, [options.only], options.seed)[0][1])
         return 0
-    kinds = list(KINDS) if given.kind == "all" else [given.kind]
+    kinds = list(KINDS) if options.kind == "all" else [options.kind]
     n_failed = 0
     print(f"{'kind':<16}{'tried':>8}{'rejected':>10}{'accepted':>10}{'failed':>8}{'seconds':>9}", flush=True)
     for kind in kinds:
-        number = given.number or max(1, round(given.scale * KINDS[kind].number))
-        tally = run_campaign(kind, range(number), given.seed, given.n_jobs)
-        counts = [tally.counts.get(own, 0) for own in (REJECTED, ACCEPTED, FAILED)]
+        number = options.number or max(1, round(options.scale * KINDS[kind].number))
+        tally = run_campaign(kind, range(number), options.seed, options.n_jobs)
+        counts = [tally.counts.get(outcome, 0) for outcome in (REJECTED, ACCEPTED, FAILED)]
         print(f"{kind:<16}{tally.tried:>8}{counts[0]:>10}{counts[1]:>10}{counts[2]:>8}{tally.seconds:>9.0f}")
         for case, words in tally.failures[:MAX_LISTED]:
-            print(f"  --seed {given.seed} --only {case}: {words}", flush=True)
+            print(f"  --seed {options.seed} --only {case}: {words}", flush=True)
         n_failed += len(tally.failures)
     return 1 if n_failed else 0
 

@@ -69,28 +69,28 @@ def module_name(path: Path) -> str:
 def read_modules() -> dict[str, Module]:
     """Return all modules of the package by name."""
     paths = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-    found = {}
+    modules = {}
     for name, path in paths.items():
         text = path.read_text("utf8")
         tree = ast.parse(text)
         summary = (ast.get_docstring(tree) or "").partition("\n")[0]
-        found[name] = Module(name, path, len(text.splitlines()), summary, frozenset(find_imports(tree, name, paths)))
-    return found
+        modules[name] = Module(name, path, len(text.splitlines()), summary, frozenset(find_imports(tree, name, paths)))
+    return modules
 
 
 def find_imports(tree: ast.AST, name: str, paths: dict[str, Path]) -> set[str]:
     """Return the modules of the package that a module imports anywhere: at its top, in functions or for types."""
     package = name.split(".") if paths[name].name == "__init__.py" else name.split(".")[:-1]
-    found = set()
+    imports = set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         base = package[: len(package) - node.level + 1]
         target = ".".join([*base, *(node.module.split(".") if node.module else [])]).strip(".")
         for alias in node.names:
-            whole = f"{target}.{alias.name}".strip(".")
-            found.add(whole if whole in paths else target)
-    return found - {name, ""}
+            full_name = f"{target}.{alias.name}".strip(".")
+            imports.add(full_name if full_name in paths else target)
+    return imports - {name, ""}
 
 
 def find_cycles(modules: dict[str, Module]) -> list[list[str]]:
@@ -133,15 +133,15 @@ def count_callers(modules: dict[str, Module]) -> dict[str, int]:
 def process_checks(modules: dict[str, Module]) -> list[str]:
     """Return where code outside ``process/`` checks the class of a process."""
     classes = {"Brownian", "OrnsteinUhlenbeck", "Multinomial", "Mixed", "Gaussian"}
-    found = []
+    places = []
     for module in modules.values():
         if module.package == "process":
             continue
         for node in ast.walk(ast.parse(module.path.read_text("utf8"))):
             is_check = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance"
             if is_check and {leaf.id for leaf in ast.walk(node) if isinstance(leaf, ast.Name)} & classes:
-                found.append(f"{module.name}:{node.lineno}")
-    return found
+                places.append(f"{module.name}:{node.lineno}")
+    return places
 
 
 def trace_fit() -> dict[str, int]:
@@ -151,13 +151,13 @@ def trace_fit() -> dict[str, int]:
 
     import coaltree
 
-    seen: set[tuple[str, str]] = set()
+    functions: set[tuple[str, str]] = set()
     depths: list[int] = []
 
     def watch(frame, event, argument):  # type: ignore[no-untyped-def]
         if event != "call" or not frame.f_code.co_filename.startswith(str(PACKAGE)):
             return
-        seen.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+        functions.add((frame.f_code.co_filename, frame.f_code.co_qualname))
         if not depths and frame.f_code.co_name == "merge_exactly":
             depth, caller = 0, frame
             while caller is not None:
@@ -174,8 +174,8 @@ def trace_fit() -> dict[str, int]:
     finally:
         sys.setprofile(None)
     return {
-        "modules that fit runs through": len({file for file, _ in seen}),
-        "functions that fit runs through": len(seen),
+        "modules that fit runs through": len({file for file, _ in functions}),
+        "functions that fit runs through": len(functions),
         "calls from fit to the first merge": depths[0] if depths else 0,
     }
 
@@ -185,7 +185,9 @@ def figures(modules: dict[str, Module], static: bool = False) -> dict[str, int]:
     callers = count_callers(modules)
     files = [module for module in modules.values() if module.path.name != "__init__.py"]
     single = [module for module in files if callers[module.name] == 1]
-    found = {
+    # What the `__init__` of a package imports: names for users, and the commands of the command line.
+    public = {name for module in modules.values() if module.path.name == "__init__.py" for name in module.imports}
+    values = {
         "modules": len(files),
         "of them kernels": sum(module.is_kernel for module in files),
         "lines": sum(module.n_lines for module in modules.values()),
@@ -193,11 +195,12 @@ def figures(modules: dict[str, Module], static: bool = False) -> dict[str, int]:
         "lines of table/": sum(module.n_lines for module in files if module.package == "table"),
         "modules under 150 lines": sum(module.n_lines < 150 for module in files),
         "modules with a single caller": len(single),
+        "of them public names or commands": sum(module.name in public for module in single),
         f"of them under {SMALL} lines": sum(module.n_lines < SMALL for module in single),
         "import cycles": len(find_cycles(modules)),
         "isinstance on processes outside process/": len(process_checks(modules)),
     }
-    return found if static else found | trace_fit()
+    return values if static else values | trace_fit()
 
 
 def module_map(modules: dict[str, Module]) -> str:

@@ -29,22 +29,22 @@ def oldest_versions(project: Mapping[str, Any]) -> dict[str, str]:
     ValueError
         If a dependency has no lower bound, or two different ones.
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for line in _requirements(project):
         match = re.fullmatch(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*(>=|==)\s*([^,;\s]+).*", line)
         if match is None:
             raise ValueError(f"{line} has no lower bound")
         name, _, version = match.groups()
-        if found.setdefault(name, version) != version:
-            raise ValueError(f"{name} has two lower bounds, {found[name]} and {version}")
-    return found
+        if versions.setdefault(name, version) != version:
+            raise ValueError(f"{name} has two lower bounds, {versions[name]} and {version}")
+    return versions
 
 
 def _requirements(project: Mapping[str, Any]) -> Iterator[str]:
-    own = project["name"]
+    project_name = project["name"]
     for group in (project["dependencies"], *project["optional-dependencies"].values()):
         for line in group:
-            if not line.startswith(f"{own}["):
+            if not line.startswith(f"{project_name}["):
                 yield line
 
 

@@ -58,8 +58,8 @@ def fit_kinds() -> list[Callable[[int], Any]]:
 
     def copies(seed: int) -> Any:
         model, X = cluster(seed), table(seed)[:3]
-        for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-            twin.predict(X)
+        for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            copied.predict(X)
         stored = io.BytesIO()
         joblib.dump(model, stored)
 
@@ -93,7 +93,7 @@ def resident_memory() -> int:
 def soak(n_fits: int, report: Callable[[int, int], None] | None = None) -> tuple[float, list[int]]:
     """Fit models of all kinds in turn; return the growth of memory after the warm-up, as a share, and the measurements."""
     kinds = fit_kinds()
-    measured: list[int] = []
+    sizes: list[int] = []
     first = int(WARM_UP * n_fits)
     every = max(1, (n_fits - first) // N_MEASUREMENTS)
     with warnings.catch_warnings():
@@ -102,24 +102,24 @@ def soak(n_fits: int, report: Callable[[int, int], None] | None = None) -> tuple
             kinds[k % len(kinds)](k // len(kinds))
             if k >= first and (k - first) % every == 0:
                 gc.collect()
-                measured.append(resident_memory())
+                sizes.append(resident_memory())
                 if report:
-                    report(k, measured[-1])
-    slope = np.polyfit(np.arange(len(measured)), measured, 1)[0] if len(measured) > 1 else 0.0
-    return float(slope * (len(measured) - 1) / measured[0]), measured
+                    report(k, sizes[-1])
+    slope = np.polyfit(np.arange(len(sizes)), sizes, 1)[0] if len(sizes) > 1 else 0.0
+    return float(slope * (len(sizes) - 1) / sizes[0]), sizes
 
 
 def main() -> int:
     """Run the soak of the arguments."""
     parser = argparse.ArgumentParser(description="Fit many models in one process, and measure its memory.")
     parser.add_argument("number", nargs="?", type=int, default=2000, help="number of fits")
-    given = parser.parse_args()
+    options = parser.parse_args()
     shorten_chains()
     begin = time.perf_counter()
-    growth, measured = soak(given.number, lambda k, size: print(f"{k:>7} fits {size / 2**20:8.1f} MiB", flush=True))
+    growth, sizes = soak(options.number, lambda k, size: print(f"{k:>7} fits {size / 2**20:8.1f} MiB", flush=True))
     seconds = time.perf_counter() - begin
     print(
-        f"{given.number} fits in {seconds:.0f} s; memory after the warm-up {measured[0] / 2**20:.1f} MiB, growth {growth:.2%}"
+        f"{options.number} fits in {seconds:.0f} s; memory after the warm-up {sizes[0] / 2**20:.1f} MiB, growth {growth:.2%}"
     )
     return 0 if growth < MAX_GROWTH else 1
 

@@ -90,15 +90,15 @@ def write_files_atomic(files: Mapping[Path, str | bytes]) -> None:
     try:
         for at, data in files.items():
             _write_synced(new[at], data)
-        moved: list[Path] = []
+        backups: list[Path] = []
         with _lock_folders(*(path.parent for path in files)):
             try:
                 for at in files:
-                    moved.append(at)
+                    backups.append(at)
                     _swap(at, new[at], old[at])
             except BaseException:
                 restored = False
-                for path in moved:
+                for path in backups:
                     _undo_swap(path, new[path], old[path])
                 restored = True
                 raise
@@ -281,11 +281,11 @@ def _finish_stages(folder: Path) -> None:
 @contextlib.contextmanager
 def _lock_folders(*folders: Path) -> Iterator[None]:
     """Lock folders, so that of two processes that write to them at the same time, one writes all files last."""
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as locks:
         if fcntl is not None:
             for folder in sorted({folder.resolve() for folder in folders}):  # in one order, or two writers wait forever
                 descriptor = os.open(folder, os.O_RDONLY)
-                held.callback(os.close, descriptor)  # which also releases the lock
+                locks.callback(os.close, descriptor)  # which also releases the lock
                 with contextlib.suppress(OSError):  # some network file systems have no locks
                     fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

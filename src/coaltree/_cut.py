@@ -99,7 +99,7 @@ class Cut:
 CUT_PARAMETERS = tuple(field.name for field in fields(Cut))
 
 
-def given_rule(cut: Cut, for_trees: bool = False) -> str | None:
+def explicit_rule(cut: Cut, for_trees: bool = False) -> str | None:
     """Return the rule of a cut, or None for the default; `for_trees` ignores rules that need a fitted model."""
     rules = (name for name, rule in CUT_RULES.items() if rule.for_trees or not for_trees)
     return next((name for name in rules if getattr(cut, name) is not None), None)
@@ -141,8 +141,8 @@ def change_cut(cut: Cut, **rules: Any) -> Cut:
     A rule that is given replaces the resolution of the fit. Its other rules are dropped.
     """
     rules = {name: value for name, value in rules.items() if value is not None}
-    kept = ["min_cluster_size", "assign_outliers"] + ["resolution"] * rules.keys().isdisjoint(CUT_RULES)
-    return Cut(**{name: getattr(cut, name) for name in kept} | rules)
+    kept_fields = ["min_cluster_size", "assign_outliers"] + ["resolution"] * rules.keys().isdisjoint(CUT_RULES)
+    return Cut(**{name: getattr(cut, name) for name in kept_fields} | rules)
 
 
 def describe_cut(cut: Cut, chosen_by: str, resolution: float | None = None) -> str:

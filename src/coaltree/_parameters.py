@@ -76,9 +76,9 @@ class Integer:
         """Return whether a value is such a whole number."""
         if is_bool(value):
             return False
-        whole = isinstance(value, numbers.Integral)
-        whole = whole or (self.as_float and isinstance(value, numbers.Real) and float(value).is_integer())
-        return whole and int(value) >= self.low
+        is_whole = isinstance(value, numbers.Integral)
+        is_whole = is_whole or (self.as_float and isinstance(value, numbers.Real) and float(value).is_integer())
+        return is_whole and int(value) >= self.low
 
 
 @dataclass(frozen=True)
@@ -252,8 +252,8 @@ def check_option(option: str, value: Any, constraint: Constraint | None = None) 
         name = option.removeprefix("--").replace("-", "_")
         constraint = PARAMETERS[name] if name in PARAMETERS else PARAMETERS[f"n_{name}"]
     if value is not None and not constraint.accepts(value):
-        shown = f"{value:g}" if isinstance(value, float) else str(value)
-        raise InputError(f"{option} is {shown}; it must be {_without_none(constraint).allowed}.")
+        value_text = f"{value:g}" if isinstance(value, float) else str(value)
+        raise InputError(f"{option} is {value_text}; it must be {_without_none(constraint).allowed}.")
 
 
 def _without_none(constraint: Constraint) -> Constraint:

@@ -111,10 +111,12 @@ def check_column_count(n_columns: object) -> int | None:
     return int(n_columns)
 
 
-def check_width(given: int, expected: int, source: str) -> None:
+def check_width(n_columns: int, expected: int, source: str) -> None:
     """Raise unless a table has as many columns as a process describes."""
-    if given != expected:
-        raise InputError(f"The table has {given} column(s), but {source} describes {expected}; the numbers must match.")
+    if n_columns != expected:
+        raise InputError(
+            f"The table has {n_columns} column(s), but {source} describes {expected}; the numbers must match."
+        )
 
 
 def require_package(package: str, purpose: str, extra: str) -> None:

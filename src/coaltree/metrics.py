@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ._validation import quote
 from .errors import InputError
+from .table.labels import is_missing
 from .tree.tree import Tree, check_tree
 
 
@@ -127,8 +128,8 @@ def subtree_score(tree: Tree, labels: Iterable[Hashable]) -> float:
             "subtree score needs a class with at least two leaves."
         )
     # A subtree is of one class if the class never changes between neighbours in drawing order.
-    drawn = codes[tree.leaf_order]
-    changes = np.concatenate([[0], np.cumsum(drawn[1:] != drawn[:-1])])
+    leaf_codes = codes[tree.leaf_order]
+    changes = np.concatenate([[0], np.cumsum(leaf_codes[1:] != leaf_codes[:-1])])
     begin = tree.first_positions[tree.n_leaves :]
     end = begin + tree.leaf_counts[tree.n_leaves :] - 1
     return float(np.count_nonzero(changes[begin] == changes[end]) / (tree.n_leaves - n_classes))
@@ -232,23 +233,12 @@ def encode_labels(labels: Iterable[Hashable], n_leaves: int) -> tuple[NDArray[np
                 "number, a string or something else that can be compared."
             ) from None
     for label, code in number.items():
-        if _is_missing(label):
+        if is_missing(label):
             leaf = int(np.argmax(codes == code))
             raise InputError(
                 f"The label of leaf {leaf} is missing ({quote(label)}); every leaf needs one, so leave such rows out first."
             )
     return codes, len(number)
-
-
-def _is_missing(label: Any) -> bool:
-    """Return whether a label is None, NaN, NaT or pandas' NA."""
-    if label is None:
-        return True
-    try:
-        return bool(label != label)
-    except (TypeError, ValueError):
-        # pandas.NA is neither equal nor unequal to itself.
-        return True
 
 
 def _common_ancestors(tree: Tree, left: NDArray[np.intp], right: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -264,8 +254,8 @@ def _common_ancestors(tree: Tree, left: NDArray[np.intp], right: NDArray[np.intp
     length = right - left
     width = 1
     while width < n:
-        asked = np.flatnonzero((length >= width) & (length < 2 * width))
-        ancestors[asked] = np.maximum(joins[left[asked]], joins[right[asked] - width])
+        in_level = np.flatnonzero((length >= width) & (length < 2 * width))
+        ancestors[in_level] = np.maximum(joins[left[in_level]], joins[right[in_level] - width])
         joins = np.maximum(joins[:-width], joins[width:])
         width *= 2
     return ancestors

@@ -67,15 +67,18 @@ def _earlier_fit() -> Path:
 
 
 def _command(name: str) -> list[str]:
-    fitted = _earlier_fit()
-    return [part.format(model=fitted / "model.coaltree", tree=fitted / "tree.nwk") for part in COMMANDS[name].split()]
+    model_file = _earlier_fit()
+    return [
+        part.format(model=model_file / "model.coaltree", tree=model_file / "tree.nwk")
+        for part in COMMANDS[name].split()
+    ]
 
 
 @cache
 def _reference(name: str, here: bool = False) -> tuple[dict[str, bytes], float]:
     """Return what a command writes undisturbed, in this process or another, and how long it takes."""
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         (folder / "t.csv").write_text(TABLE)
         begin = time.perf_counter()
         if here:
@@ -86,9 +89,9 @@ def _reference(name: str, here: bool = False) -> tuple[dict[str, bytes], float]:
             out, err = process.communicate(timeout=PATIENCE)
             run = Run(process.returncode, out, err.decode())
         check(run.code == 0, run.err)
-        found = contents(folder)
-        del found["t.csv"]
-        return found, time.perf_counter() - begin
+        files = contents(folder)
+        del files["t.csv"]
+        return files, time.perf_counter() - begin
 
 
 def _start(command: list[str], folder: Path, **options: Any) -> subprocess.Popen[bytes]:
@@ -117,14 +120,14 @@ def _write_old(name: str, folder: Path, rng: Rng) -> dict[str, bytes]:
     return contents(folder)
 
 
-def _same(found: bytes, expected: bytes, path: str) -> bool:
+def _same(actual: bytes, expected: bytes, path: str) -> bool:
     """Compare two results of the same command; pages and pictures may hold times."""
-    return found == expected or (path.endswith((".html", ".png", ".svg")) and found[:15] == expected[:15])
+    return actual == expected or (path.endswith((".html", ".png", ".svg")) and actual[:15] == expected[:15])
 
 
-def _is_new(found: dict[str, bytes], name: str, here: bool = False) -> bool:
+def _is_new(files: dict[str, bytes], name: str, here: bool = False) -> bool:
     new, _ = _reference(name, here)
-    return found.keys() - {"t.csv"} == new.keys() and all(_same(found[path], new[path], path) for path in new)
+    return files.keys() - {"t.csv"} == new.keys() and all(_same(files[path], new[path], path) for path in new)
 
 
 # -- kills and signals -----------------------------------------------------------------------------------------------------
@@ -154,28 +157,28 @@ def kill_case(rng: Rng, folder: Path) -> Outcome:
         process.kill()
         process.wait()
     _atomic.finish_interrupted(folder / "out")
-    found = contents(folder)
-    visible = {path: data for path, data in found.items() if not any(p.startswith(".") for p in path.split("/"))}
+    files = contents(folder)
+    visible = {path: data for path, data in files.items() if not any(p.startswith(".") for p in path.split("/"))}
     if sent != signal.SIGKILL:
-        check(visible == found, f"{name}, {sent.name}: left {sorted(found.keys() - visible.keys())}")
+        check(visible == files, f"{name}, {sent.name}: left {sorted(files.keys() - visible.keys())}")
         # Python itself may be interrupted before the program begins, and may end by the signal itself after it.
-        begun = b"coaltree: " in err
+        has_started = b"coaltree: " in err
         check(
-            process.returncode in (0, 130, -signal.SIGINT) or not begun,
+            process.returncode in (0, 130, -signal.SIGINT) or not has_started,
             f"{name}, {sent.name}: exit code {process.returncode}: {err[-300:]!r}",
         )
-        check(not begun or b"Traceback" not in err, f"{name}, {sent.name}: {err[-300:]!r}")
+        check(not has_started or b"Traceback" not in err, f"{name}, {sent.name}: {err[-300:]!r}")
     if visible == old:
         return Outcome(REJECTED, "the old results are kept")
     check(_is_new(visible, name), f"{name}, {sent.name}: a mixture of old and new: {_describe(visible, old, name)}")
     return Outcome(ACCEPTED)
 
 
-def _describe(found: dict[str, bytes], old: dict[str, bytes], name: str) -> str:
+def _describe(files: dict[str, bytes], old: dict[str, bytes], name: str) -> str:
     new, _ = _reference(name)
     states = {}
-    for path in sorted({*found, *old, *new} - {"t.csv"}):
-        data = found.get(path)
+    for path in sorted({*files, *old, *new} - {"t.csv"}):
+        data = files.get(path)
         is_new = data is not None and path in new and _same(data, new[path], path)
         states[path] = "absent" if data is None else "old" if data == old.get(path) else "new" if is_new else "other"
     return str(states)
@@ -200,7 +203,7 @@ def _hidden(folder: Path) -> Iterator[Path]:
                 if path.is_file():
                     yield path
                 else:
-                    yield from (own for own in path.rglob("*") if own.is_file())
+                    yield from (child for child in path.rglob("*") if child.is_file())
 
 
 # -- disks and folders -----------------------------------------------------------------------------------------------------
@@ -226,9 +229,9 @@ def _faulty(function: str, n_good: int, n_bad: float, fault: Callable[[], None])
     """Let some calls for the file system by coaltree's writing fail, after some that succeed."""
     n_calls = [0]
 
-    def wrap(real: Callable[..., Any], own: Callable[..., bool]) -> Callable[..., Any]:
+    def wrap(real: Callable[..., Any], is_faulty: Callable[..., bool]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            if own(*arguments, **options):
+            if is_faulty(*arguments, **options):
                 n_calls[0] += 1
                 if n_good < n_calls[0] <= n_good + n_bad:
                     fault()
@@ -261,7 +264,7 @@ def _faulty(function: str, n_good: int, n_bad: float, fault: Callable[[], None])
 
 def _run_with_fault(rng: Rng, folder: Path, fault: Callable[[], None], code: int) -> Outcome:
     """Run a command in this process with one fault in its writing: the old results are kept whole, or the new are whole."""
-    name = str(rng.choice([own for own in COMMANDS if not own.startswith("fit,")]))
+    name = str(rng.choice([candidate for candidate in COMMANDS if not candidate.startswith("fit,")]))
     (folder / "t.csv").write_text(TABLE)
     old = _write_old(name, folder, rng)
     function, n_good = str(rng.choice(_CALLS)), int(rng.choice([0, 1, 2, 3, 5, 8]))
@@ -270,20 +273,20 @@ def _run_with_fault(rng: Rng, folder: Path, fault: Callable[[], None], code: int
     n_bad = math.inf if function != "replace" and rng.random() < 0.5 else 1
     with _faulty(function, n_good, n_bad, fault):
         run = run_command(command)
-    found = contents(folder)
+    files = contents(folder)
     where = f"{name}, fault in call {n_good} of {function}"
     if run.code == code and code != 2:
         check(
             "Traceback" not in run.err and run.err.splitlines()[-1] == "coaltree: interrupted.",
             f"{where}: {run.err[-300:]!r}",
         )
-        check(found == old, f"{where}: {_describe(found, old, name)}")
+        check(files == old, f"{where}: {_describe(files, old, name)}")
         return Outcome(REJECTED, "interrupted")
     outcome = classify(run)
     if outcome.kind == REJECTED:
-        check(found == old, f"{where}: {_describe(found, old, name)}")
+        check(files == old, f"{where}: {_describe(files, old, name)}")
     else:
-        check(_is_new(found, name, here=True), f"{where}: {_describe(found, old, name)}")
+        check(_is_new(files, name, here=True), f"{where}: {_describe(files, old, name)}")
     return outcome
 
 
@@ -317,8 +320,8 @@ def _removed_folder(rng: Rng, folder: Path) -> Outcome:
         outcome = classify(run_command(["fit", folder / "t.csv", "-o", folder / "out"]))
     finally:
         fit.fit_model = real
-    found = contents(folder)
-    check(outcome.kind == ACCEPTED or list(found) == ["t.csv"], f"left {sorted(found)}")
+    files = contents(folder)
+    check(outcome.kind == ACCEPTED or list(files) == ["t.csv"], f"left {sorted(files)}")
     return outcome
 
 
@@ -339,9 +342,9 @@ def _size_limit(rng: Rng, folder: Path) -> Outcome:
         process.kill()
         process.wait()
     outcome = classify(Run(process.returncode, b"" if process.returncode else out, err.decode(errors="replace")))
-    found = contents(folder)
-    kept = found == old if outcome.kind == REJECTED else _is_new(found, name)
-    check(kept, f"{name}, files of at most {most} bytes, {outcome.kind}: {_describe(found, old, name)}")
+    files = contents(folder)
+    is_intact = files == old if outcome.kind == REJECTED else _is_new(files, name)
+    check(is_intact, f"{name}, files of at most {most} bytes, {outcome.kind}: {_describe(files, old, name)}")
     return outcome
 
 
@@ -374,7 +377,7 @@ def _two_writers(rng: Rng, folder: Path) -> Outcome:
     """Two processes write the results of two fits to one folder at the same time: those of one of them are there at last."""
     (folder / "t.csv").write_text(TABLE)
     (folder / "u.csv").write_text(TABLE.replace("r1", "q1"))
-    processes = [_start(["fit", own, "-o", "out", "-q"], folder) for own in ("t.csv", "u.csv")]
+    processes = [_start(["fit", table, "-o", "out", "-q"], folder) for table in ("t.csv", "u.csv")]
     try:
         for process in processes:
             _, err = process.communicate(timeout=PATIENCE)
@@ -383,9 +386,9 @@ def _two_writers(rng: Rng, folder: Path) -> Outcome:
         for process in processes:
             process.kill()
             process.wait()
-    found = contents(folder / "out")
-    marks = {b"q1" in found[path] for path in ("tree.nwk", "clusters.csv", "model.coaltree")}
-    marks.add(b"u.csv" in found["summary.json"])
+    files = contents(folder / "out")
+    marks = {b"q1" in files[path] for path in ("tree.nwk", "clusters.csv", "model.coaltree")}
+    marks.add(b"u.csv" in files["summary.json"])
     check(len(marks) == 1, "two writers: a mixture")
-    check(not any(path.startswith(".") for path in found), f"two writers: left {sorted(found)}")
+    check(not any(path.startswith(".") for path in files), f"two writers: left {sorted(files)}")
     return Outcome(ACCEPTED)

@@ -41,11 +41,11 @@ def model_files() -> list[bytes]:
         {"categorical_features": [2]},
     ]
     models: list[Any] = []
-    for own in settings:
-        table = X if "categorical_features" not in own else np.column_stack([X[:, :2], np.arange(12) % 3])
+    for options in settings:
+        table = X if "categorical_features" not in options else np.column_stack([X[:, :2], np.arange(12) % 3])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
-            models.append(ct.CoalescentClustering(random_state=1, **own).fit(table))
+            models.append(ct.CoalescentClustering(random_state=1, **options).fit(table))
     models[0].score_samples(NEW_ROWS)  # draws trees, which the file then has
     models.append(ct.CoalescentImputer(random_state=1).fit(X))
     return [make_record(model._model).to_bytes() for model in models]
@@ -139,8 +139,8 @@ def _chain_run() -> tuple[bytes, list[str]]:
         data = path.read_bytes()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
-        whole = ct.mcmc(X, process, 40, 2, random_state=3)
-    return data, [tree.to_newick() for tree in whole.trees]
+        result = ct.mcmc(X, process, 40, 2, random_state=3)
+    return data, [tree.to_newick() for tree in result.trees]
 
 
 def _chain_table() -> tuple[Any, ct.Process]:
@@ -189,20 +189,20 @@ def checkpoint_case(rng: np.random.Generator, folder: Path) -> Outcome:
     changed = data if rng.random() < 0.02 else choose(rng, ARCHIVE_DAMAGES if chains else BYTE_DAMAGES)(data, rng)
     path = folder / "checkpoint"
     path.write_bytes(changed)
-    found: list[Any] = []
+    results: list[Any] = []
 
     def resume() -> None:
         if chains:
             X, process = _chain_table()
             sample = ct.mcmc(X, process, 40, 2, random_state=3, checkpoint=path)
-            found.append([tree.to_newick() for tree in sample.trees])
+            results.append([tree.to_newick() for tree in sample.trees])
         else:
             X, process = _search_table()
-            found.append(ct.greedy(X, process, search="neighbors", checkpoint=path).tree.to_newick())
+            results.append(ct.greedy(X, process, search="neighbors", checkpoint=path).tree.to_newick())
 
     outcome = try_call(resume)
     if outcome.kind == REJECTED:
         check(str(path) in outcome.words, f"the message does not name the file: {outcome.words}")
     else:
-        check(found[0] == expected, "another result than that of the whole run")
+        check(results[0] == expected, "another result than that of the whole run")
     return outcome

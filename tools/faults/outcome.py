@@ -113,7 +113,7 @@ def is_ours(error: BaseException) -> bool:
 def replaced_streams(arguments: Sequence[object], stdin: bytes) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
     """Replace the arguments and streams of this process."""
     out, err = io.BytesIO(), io.BytesIO()
-    saved = sys.argv, sys.stdin, sys.stdout, sys.stderr
+    originals = sys.argv, sys.stdin, sys.stdout, sys.stderr
     sys.argv = ["coaltree", *map(str, arguments)]
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin))
     sys.stdout, sys.stderr = io.TextIOWrapper(out, write_through=True), io.TextIOWrapper(err, write_through=True)
@@ -124,7 +124,7 @@ def replaced_streams(arguments: Sequence[object], stdin: bytes) -> Iterator[tupl
             with contextlib.suppress(ValueError, OSError):
                 stream.flush()
                 stream.detach()
-        sys.argv, sys.stdin, sys.stdout, sys.stderr = saved
+        sys.argv, sys.stdin, sys.stdout, sys.stderr = originals
 
 
 def run_command(arguments: Sequence[object], stdin: bytes = b"") -> Run:

@@ -132,7 +132,7 @@ def _typed_array(rng: Rng) -> Any:
 def _odd_array(rng: Rng) -> Any:
     n, d = _shape(rng)
     X = rng.normal(size=(n, d))
-    odd: tuple[Callable[[], Any], ...] = (
+    arrays: tuple[Callable[[], Any], ...] = (
         lambda: X.ravel(),
         lambda: X[:, :, None],
         lambda: np.array(1.0),
@@ -152,7 +152,7 @@ def _odd_array(rng: Rng) -> Any:
         ),
     )
     try:
-        return odd[int(rng.integers(len(odd)))]()
+        return arrays[int(rng.integers(len(arrays)))]()
     except ValueError:  # objects that make no array
         return X
 
@@ -237,7 +237,7 @@ def _polars(rng: Rng) -> Any:
 
     n, d = _shape(rng)
     names = _draw_names(rng, d, distinct=True)
-    frame = pl.DataFrame({name: own for name in names for own in [_draw_series(rng, name, n)]})
+    frame = pl.DataFrame({name: series for name in names for series in [_draw_series(rng, name, n)]})
     return frame.lazy() if rng.random() < 0.05 else frame
 
 
@@ -305,7 +305,7 @@ def _cluster(rng: Rng) -> Outcome:
         check(n == _length(X), f"{n} labels of {_length(X)} rows")
         check(np.isfinite(model.tree_.heights).all(), "heights that are not finite")
         check(model.tree_.n_leaves == n and len(model.linkage_) == n - 1, "a tree of another size")
-        numbers = [v for own in model.parameters_.values() for v in own.values() if isinstance(v, float)]
+        numbers = [v for values in model.parameters_.values() for v in values.values() if isinstance(v, float)]
         check(np.isfinite(numbers).all(), "parameters that are not finite")
         check(repr(model) and model._repr_html_() is not None, "no text")
     return outcome

@@ -264,10 +264,10 @@ def _check_results(outdir: Path) -> None:
     check(sum(facts["cluster_sizes"]) + facts["n_outliers"] == facts["n_rows"], "cluster sizes")
     tree = ct.Tree.from_newick((outdir / "tree.nwk").read_text())
     check(tree.n_leaves == facts["n_rows"], "leaves")
-    numbers = [v for own in facts["parameters"].values() for v in own.values() if isinstance(v, float)]
+    numbers = [v for values in facts["parameters"].values() for v in values.values() if isinstance(v, float)]
     check(np.isfinite(numbers).all() and facts["log_joint"] is not None, "parameters that are not finite")
-    again = ct.load_model(outdir / "model.coaltree")
-    check(again.labels_.tolist() == [int(row[1]) for row in rows[1:]], "labels of the model")
+    loaded = ct.load_model(outdir / "model.coaltree")
+    check(loaded.labels_.tolist() == [int(row[1]) for row in rows[1:]], "labels of the model")
     leftover = [path.name for path in outdir.iterdir() if path.name.startswith(".")]
     check(not leftover, f"left behind: {leftover}")
 

@@ -78,7 +78,7 @@ def _run_a_command(rng: np.random.Generator, path: Path, folder: Path) -> Outcom
     )
     command = commands[int(rng.integers(len(commands)))]
     outcome = classify(run_command(command))
-    left = sorted(own.name for own in folder.iterdir())
+    left = sorted(file.name for file in folder.iterdir())
     expected = 1 if outcome.kind == REJECTED or ("-o" not in command and command[0] != "convert") else 2
     check(len(left) == expected, f"{outcome.kind}, but the folder has {left}")
     return outcome
@@ -91,11 +91,12 @@ def _check_tree(tree: ct.Tree, kind: str) -> None:
     for to in {kind, "json", "nexus"}:
         if to == "npy" or (to == "linkage" and n == 1):  # has no names, and no merges
             continue
-        again, _ = read_tree(tree_bytes(tree, to), to, "again")
+        reread, _ = read_tree(tree_bytes(tree, to), to, "again")
         check(
-            again.leaf_names == tree.leaf_names or set(again.leaf_names) == set(tree.leaf_names), f"other names by {to}"
+            reread.leaf_names == tree.leaf_names or set(reread.leaf_names) == set(tree.leaf_names),
+            f"other names by {to}",
         )
-        close = np.allclose(np.sort(again.heights), np.sort(tree.heights), rtol=1e-6, atol=1e-9 * tree.heights[-1])
+        close = np.allclose(np.sort(reread.heights), np.sort(tree.heights), rtol=1e-6, atol=1e-9 * tree.heights[-1])
         check(close, f"other heights by {to}")
 
 

@@ -159,8 +159,8 @@ class ProbabilisticPCA:
         solution = np.zeros_like(targets)
         solution[used] = np.linalg.solve(moments[used], targets[used][:, :, None])[:, :, 0]
         self.weights_, self.mean_ = solution[:, :q], self._offset + solution[:, q]
-        left = (self._cells**2).sum() - (solution * targets).sum()
-        self.noise_ = max(float(left) / max(self._observed.sum(), 1), self._floor)
+        residual = (self._cells**2).sum() - (solution * targets).sum()
+        self.noise_ = max(float(residual) / max(self._observed.sum(), 1), self._floor)
 
 
 class StateImputer(ABC):

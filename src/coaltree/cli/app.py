@@ -48,7 +48,7 @@ def spell_as_options(sentence: str) -> str:
     'Fit with --standardize power or --min-cluster-size 3.'
     """
     return _PARAMETERS.sub(
-        lambda found: f"--{found[1].replace('_', '-')} {_FLAGS.get(found[2], found[2].strip(chr(34)))}", sentence
+        lambda match: f"--{match[1].replace('_', '-')} {_FLAGS.get(match[2], match[2].strip(chr(34)))}", sentence
     )
 
 
@@ -95,9 +95,9 @@ class Notes:
     @contextlib.contextmanager
     def time_step(self, step: str) -> Iterator[None]:
         """Print the duration of the block if --verbose is given."""
-        begin = time.perf_counter()
+        start = time.perf_counter()
         yield
-        self.detail(f"{step}: {time.perf_counter() - begin:.2f} s")
+        self.detail(f"{step}: {time.perf_counter() - start:.2f} s")
 
     @contextlib.contextmanager
     def capture_warnings(self) -> Iterator[None]:
@@ -120,9 +120,9 @@ def suppress_output(quiet: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def progress_bar(wanted: bool) -> Iterator[Callable[[float, str], None] | None]:
+def progress_bar(visible: bool) -> Iterator[Callable[[float, str], None] | None]:
     """Show a progress bar while the block runs, if standard error is a terminal."""
-    if not wanted:
+    if not visible:
         with suppress_output(True):
             yield None
         return
@@ -156,8 +156,8 @@ def report_errors(debug: bool) -> Iterator[None]:
     except (ExecutorError, InputError, MissingDependencyError) as error:
         _exit_with_error(str(error), 2, debug)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _exit_with_error(f"{where}{error.strerror or error}.", 2, debug)
+        source = f"{error.filename}: " if error.filename else ""
+        _exit_with_error(f"{source}{error.strerror or error}.", 2, debug)
     except Exception as error:
         again = "" if debug else "; run again with --debug to see where"
         _exit_with_error(f"unexpected error ({type(error).__name__}: {error}){again}.", 1, debug)
@@ -217,13 +217,13 @@ def _explain_negative_number(error: Exception) -> str | None:
     option, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
     if context is None or re.fullmatch(r"-[\d.]", option) is None:
         return None
-    given = next((word for word in sys.argv if word.startswith(option)), option)
+    argument = next((word for word in sys.argv if word.startswith(option)), option)
     arguments = [part.metavar for part in context.command.params if part.param_type_name == "argument"]
-    return f"{given} is not an option, and {' or '.join(arguments)} cannot be a negative number"
+    return f"{argument} is not an option, and {' or '.join(arguments)} cannot be a negative number"
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"coaltree {__version__}")
         raise typer.Exit()
 

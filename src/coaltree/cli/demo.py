@@ -56,10 +56,10 @@ def demo(
         check_packages()
         table, classes = _demo_table()
         settings = {"erased_share": _DEMO_MISSING, "erased_seed": _DEMO_SEED}
-        chosen = ClusterSettings(n_jobs=-1)
+        fit_settings = ClusterSettings(n_jobs=-1)
         with OutputFolder(outdir) as folder:
             print_table(table, "wine", {}, notes)
-            model, facts = fit_and_write(chosen, table, "wine", settings, notes, folder, True)
+            model, facts = fit_and_write(fit_settings, table, "wine", settings, notes, folder, True)
             add_report(model, f"{len(classes)} wines", True, notes, folder)
         agreement = _agreement(model, table, classes)
         if as_json:

@@ -54,11 +54,9 @@ from .options import (
     VerboseOption,
     check_cut_rows,
     check_dask,
-    check_inference_options,
+    check_fit_options,
     check_jobs,
-    check_options,
-    check_time_limit,
-    drop_unset,
+    fit_parameters,
     parse_path,
     read_cut,
     with_cut_rules,
@@ -246,21 +244,26 @@ def fit(
         scaling = STANDARDIZE["no" if no_standardize else standardize or "yes"]
         check_jobs(n_jobs)
         check_dask(dask)
-        particle_options = {"--proposal": proposal, "--particles": particles, "--runs": runs}
-        check_inference_options(inference, ["smc"], particle_options)
-        chain_options = {
+        options = {
+            "--rule": rule,
+            "--search": search,
+            "--refine": refine or None,
+            "--proposal": proposal,
+            "--particles": particles,
+            "--runs": runs,
             "--chains": chains,
             "--heated": heated,
             "--samples": samples,
+            "--max-seconds": max_seconds,
+            "--summary": summary,
+            "--heights": heights,
+            "--seed": seed,
             "--draw-parameters": draw_parameters or None,
+            "--real-process": real_process,
+            "--covariance": covariance,
+            "--noise": noise,
         }
-        check_inference_options(inference, ["mcmc"], chain_options | {"--max-seconds": max_seconds})
-        check_inference_options(inference, SAMPLERS, {"--summary": summary, "--heights": heights, "--seed": seed})
-        greedy_options = {"--rule": rule, "--search": search, "--refine": refine or None}
-        check_inference_options(inference, ["greedy"], greedy_options)
-        numbers = {"--particles": particles, "--runs": runs, "--chains": chains, "--samples": samples}
-        check_options(numbers | {"--heated": heated, "--max-seconds": max_seconds, "--noise": noise, "--seed": seed})
-        check_time_limit(samples, max_seconds)
+        check_fit_options(inference, options)
         if report:
             from ..report.page import check_packages
 
@@ -283,44 +286,32 @@ def fit(
         from ..process.multinomial import Multinomial
         from ..workflow.settings import ClusterSettings
 
-        parameters = drop_unset(
-            {
-                "rule": rule,
-                "search": search,
-                "refine": refine or None,
-                "proposal": proposal,
-                "n_particles": particles,
-                "n_runs": runs,
-                "n_chains": chains,
-                "n_heated": heated,
-                "n_samples": samples,
-                "max_seconds": max_seconds,
-                "summary": summary,
-                "summary_heights": heights,
-                "random_state": 0 if seed is None and inference in SAMPLERS else seed,
-                "draw_parameters": draw_parameters or None,
-                "real_process": real_process,
-                "covariance": covariance,
-                "noise": noise,
-                "categorical_process": ascertainment and Multinomial(ascertainment=ascertainment),
-                **asdict(cut),
-            }
-        )
-        chosen = ClusterSettings(inference=inference, standardize=scaling, n_jobs=n_jobs, **parameters)
-        if dry_run:
-            print_dry_run(rows, source, reasons, as_json, notes, chosen)
-            return
-        listed = {name: getattr(chosen, name) for name in (*_SUMMARY_PARAMETERS, *_SUMMARY_PARAMETERS_OF[inference])}
+        parameters = fit_parameters(options)
+        if inference in SAMPLERS:
+            parameters.setdefault("random_state", 0)
         if ascertainment is not None:
-            listed["ascertainment"] = ascertainment
+            parameters["categorical_process"] = Multinomial(ascertainment=ascertainment)
+        fit_settings = ClusterSettings(
+            inference=inference, standardize=scaling, n_jobs=n_jobs, **parameters, **asdict(cut)
+        )
+        if dry_run:
+            print_dry_run(rows, source, reasons, as_json, notes, fit_settings)
+            return
+        method_settings = {
+            name: getattr(fit_settings, name) for name in (*_SUMMARY_PARAMETERS, *_SUMMARY_PARAMETERS_OF[inference])
+        }
+        if ascertainment is not None:
+            method_settings["ascertainment"] = ascertainment
         checkpoint = None if dask is None else _checkpoint_path(folder_path)
-        with OutputFolder(folder_path) as folder, open_client(dask) as chosen.client:
-            print_table(rows, source, reasons, notes, chosen)
-            if chosen.client is not None:
-                notes.say(f"cluster   {dask}, dashboard at {chosen.client.dashboard_link}")
-            model, facts = fit_and_write(chosen, rows, source, settings | listed, notes, folder, report, checkpoint)
-            compared = add_evidence(model, seed or 0, evidence, facts, notes, folder)
-            add_report(model, source, report, notes, folder, compared)
+        with OutputFolder(folder_path) as folder, open_client(dask) as fit_settings.client:
+            print_table(rows, source, reasons, notes, fit_settings)
+            if fit_settings.client is not None:
+                notes.say(f"cluster   {dask}, dashboard at {fit_settings.client.dashboard_link}")
+            model, facts = fit_and_write(
+                fit_settings, rows, source, settings | method_settings, notes, folder, report, checkpoint
+            )
+            comparison = add_evidence(model, seed or 0, evidence, facts, notes, folder)
+            add_report(model, source, report, notes, folder, comparison)
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)
         if as_json:
@@ -333,7 +324,7 @@ def fit_and_write(
     settings: ClusterSettings,
     table: Table,
     source: str,
-    listed: dict[str, Any],
+    summary_settings: dict[str, Any],
     notes: Notes,
     folder: OutputFolder,
     with_trees: bool,
@@ -354,7 +345,7 @@ def fit_and_write(
         draw_trees(model, notes)
     notes.add(model.remarks)
     notes.detail(parameter_listing(model.parameters))
-    facts = fit_summary(model, table, source=source, remarks=notes.sentences, settings=listed)
+    facts = fit_summary(model, table, source=source, remarks=notes.sentences, settings=summary_settings)
     tree, labels = model.tree, model.labels
     assert labels is not None
     folder.add("tree.nwk", tree.to_newick() + "\n")
@@ -388,22 +379,22 @@ def _add_traces(model: FittedModel, folder: OutputFolder) -> None:
 
 
 def add_evidence(
-    model: FittedModel, seed: int, wanted: bool, facts: dict[str, Any], notes: Notes, folder: OutputFolder
+    model: FittedModel, seed: int, compare: bool, facts: dict[str, Any], notes: Notes, folder: OutputFolder
 ) -> list[ComparedModel]:
     """Compare models, and put the table into the folder and the summary; or discard that of an earlier fit."""
-    if not wanted:
+    if not compare:
         folder.discard("evidence.csv")
         return []
     from ..persist.result_files import evidence_csv, json_text
     from ..workflow.comparison import compare_models, describe_comparison
 
     with notes.time_step("evidence"), progress_bar(not notes.quiet) as report:
-        compared = compare_models(model, seed, report)
-    facts["evidence"] = [candidate.facts() for candidate in compared]
-    facts["evidence_in_words"] = describe_comparison(compared)
+        comparison = compare_models(model, seed, report)
+    facts["evidence"] = [candidate.facts() for candidate in comparison]
+    facts["evidence_in_words"] = describe_comparison(comparison)
     folder.add("evidence.csv", evidence_csv(facts["evidence"]))
     folder.add("summary.json", json_text(facts))
-    return compared
+    return comparison
 
 
 def add_report(
@@ -412,7 +403,7 @@ def add_report(
     should_write: bool,
     notes: Notes,
     folder: OutputFolder,
-    compared: Sequence[ComparedModel] = (),
+    comparison: Sequence[ComparedModel] = (),
 ) -> None:
     """Put the report into the folder, or discard that of an earlier fit."""
     if not should_write:
@@ -421,7 +412,7 @@ def add_report(
     from ..report.build import report_page
 
     with suppress_output(notes.quiet), notes.time_step("report"):
-        folder.add("report.html", report_page(model, source, compared))
+        folder.add("report.html", report_page(model, source, comparison))
 
 
 def _checkpoint_path(folder: Path) -> Path:

@@ -53,13 +53,12 @@ from .options import (
     SearchOption,
     StandardizeOption,
     VerboseOption,
-    check_inference_options,
+    check_fit_options,
     check_jobs,
     check_one_reader,
     check_one_writer,
     check_options,
-    check_time_limit,
-    drop_unset,
+    fit_parameters,
     parse_path,
 )
 from .summaries import explain_kinds, parameter_listing, print_table
@@ -194,15 +193,15 @@ def count_fills(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str,
     from ..table.columns import incomplete_cells
 
     fills = filled[0] if filled else {}
-    unfilled = {
+    n_unfilled = {
         column.name: int(incomplete_cells(column).sum()) - len(fills[j][1] if j in fills else ())
         for j, column in enumerate(rows.columns)
     }
-    unknown = [name for name, n_left in unfilled.items() if n_left]
+    unknown = [name for name, n_left in n_unfilled.items() if n_left]
     if unknown:
         notes.add(
             [
-                f"{count(sum(unfilled.values()), 'cell stays', 'cells stay')} missing, in columns without any observed cell in "
+                f"{count(sum(n_unfilled.values()), 'cell stays', 'cells stay')} missing, in columns without any observed cell in "
                 f"the fit: {listing(unknown)}."
             ]
         )
@@ -211,7 +210,7 @@ def count_fills(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str,
         "n_rows": rows.n_rows,
         "n_filled": sum(by_column.values()),
         "filled_by_column": by_column,
-        "n_left_missing": sum(unfilled.values()),
+        "n_left_missing": sum(n_unfilled.values()),
         "n_tables": len(filled),
     }
 
@@ -391,16 +390,8 @@ def impute(
 def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | None, n_jobs: int | None) -> None:
     """Refuse options that exclude each other, and numbers out of range."""
     inference = fitting["--inference"]
-    options_by_inference: tuple[tuple[Inference, tuple[str, ...]], ...] = (
-        ("smc", ("--particles", "--runs")),
-        ("mcmc", ("--chains", "--heated", "--samples", "--max-seconds", "--draw-parameters")),
-        ("greedy", ("--search", "--refine")),
-    )
-    for owner, names in options_by_inference:
-        check_inference_options(inference, [owner], {name: fitting[name] for name in names})
-    numbers = ("--particles", "--runs", "--chains", "--heated", "--samples", "--max-seconds", "--noise")
-    check_options({name: fitting[name] for name in numbers} | {"--draws": draws, "--seed": seed})
-    check_time_limit(fitting["--samples"], fitting["--max-seconds"])
+    check_fit_options(inference, fitting)
+    check_options({"--draws": draws, "--seed": seed})
     check_jobs(n_jobs)
     if seed is not None and draws is None and inference not in SAMPLERS:
         raise InputError(
@@ -455,12 +446,10 @@ def _fit_imputer(
 
     if not n_missing(rows):
         return None
-    counts = ("--particles", "--runs", "--chains", "--heated", "--samples")
-    parameters = drop_unset(
-        {("n_" if option in counts else "") + option[2:].replace("-", "_"): value for option, value in fitting.items()}
-    )
     random_state = 0 if seed is None and fitting["--inference"] in SAMPLERS else seed
-    imputer = CoalescentImputer(**parameters, random_state=random_state, n_jobs=-1 if n_jobs is None else n_jobs)
+    imputer = CoalescentImputer(
+        **fit_parameters(fitting), random_state=random_state, n_jobs=-1 if n_jobs is None else n_jobs
+    )
     with notes.time_step("fitting"), notes.capture_warnings(), progress_bar(not notes.quiet) as report:
         imputer._fit_table(rows, report)
     notes.add(imputer.remarks_)

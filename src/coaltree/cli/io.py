@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from .._cut import CUT_RULES, Cut, given_rule
+from .._cut import CUT_RULES, Cut, explicit_rule
 from .._parameters import Gaps, TableFormat, TreeFormat
 from ..errors import InputError
 from ..table.labels import count
@@ -51,9 +51,9 @@ def check_output(result: Path | None, sources: Mapping[str, Path | None]) -> Non
         return
     from .._atomic import check_writable
 
-    for what, source in sources.items():
+    for name, source in sources.items():
         if source is not None and source.exists() and result.exists() and source.samefile(result):
-            raise InputError(f"{result} is {what} itself, which is never overwritten: choose another name.")
+            raise InputError(f"{result} is {name} itself, which is never overwritten: choose another name.")
     check_writable(result)
 
 
@@ -124,14 +124,17 @@ def read_file_arguments(
 ) -> dict[str, Any]:
     """Return the reading options as arguments of `read_file`."""
     id_column = parse_id_column(id_column, no_id)
-    dropped, declared = split_column_names(drop, "--drop"), split_column_names(categorical, "--categorical")
+    dropped_columns, categorical_columns = (
+        split_column_names(drop, "--drop"),
+        split_column_names(categorical, "--categorical"),
+    )
     numbers = split_column_names(real, "--real")
     from ..table.read_file import DEFAULT_NA
 
     return {
         "id_column": id_column,
-        "drop": dropped,
-        "categorical": declared,
+        "drop": dropped_columns,
+        "categorical": categorical_columns,
         "real": numbers,
         "na_values": [*DEFAULT_NA, *(na_value or [])],
         "gaps": gaps,
@@ -192,11 +195,11 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
     if id_column is None and model.id_column in header and model.id_column not in settings["drop"]:
         id_column = model.id_column
     user_assigned = {*settings["drop"], id_column}
-    declared = [name for name in header if name in categories_by_name and name not in user_assigned]
+    categorical_columns = [name for name in header if name in categories_by_name and name not in user_assigned]
     with notes.time_step("reading"), notes.capture_warnings():
-        file = read_any_file(table, {**settings, "id_column": id_column, "categorical": declared})
+        file = read_any_file(table, {**settings, "id_column": id_column, "categorical": categorical_columns})
     frame, polars = file.frame, import_polars()
-    for name in declared:
+    for name in categorical_columns:
         frame = replace_columns(frame, {name: _match_categories(get_column(frame, name), categories_by_name[name])})
     for name in encoding.column_names:
         if (
@@ -268,9 +271,9 @@ def find_tree_kind(path: Path, kind_option: TreeFormat | None, option: str, allo
     if kind in allowed:
         return kind
     known = ", ".join(ending for name in allowed for ending in ENDINGS[name])
-    found = path.name if kind_option is None else f"{option} {kind}"
+    source = path.name if kind_option is None else f"{option} {kind}"
     raise InputError(
-        f"{found}: unsupported format of a tree to {'read' if option == '--from' else 'write'}; supported are {known}. For "
+        f"{source}: unsupported format of a tree to {'read' if option == '--from' else 'write'}; supported are {known}. For "
         f"another name, give {option}."
     )
 
@@ -279,7 +282,7 @@ def cut_leaves(tree: Tree, cut: Cut) -> NDArray[np.intp]:
     """Return flat clusters of the leaves of a tree alone."""
     from ..tree.cut import cut_tree
 
-    if given_rule(cut, for_trees=True) is None:
+    if explicit_rule(cut, for_trees=True) is None:
         options = " or ".join(spell_option(name) for name, rule in CUT_RULES.items() if rule.for_trees)
         raise InputError(f"A tree alone does not say where to cut it: give {options}, or use a model.coaltree.")
     check_cut_rows(cut, tree.n_leaves, f"the tree has {count(tree.n_leaves, 'leaf', 'leaves')}")

@@ -339,23 +339,55 @@ def parse_id_column(id_column: str | None, no_id: bool) -> str | None:
     return "" if no_id else id_column
 
 
-def drop_unset(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given. The others keep the defaults of the settings."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse values that the parameters of the options do not allow."""
     for option, value in options.items():
         check_option(option, value)
 
 
-def check_time_limit(samples: object, max_seconds: float | None) -> None:
-    """Refuse a time limit for a given number of samples."""
-    if max_seconds is not None and samples != "auto":
+_OPTIONS_BY_INFERENCE: tuple[tuple[tuple[Inference, ...], tuple[str, ...]], ...] = (
+    (("smc",), ("--proposal", "--particles", "--runs")),
+    (("mcmc",), ("--chains", "--heated", "--samples", "--draw-parameters", "--max-seconds")),
+    (SAMPLERS, ("--summary", "--heights", "--seed")),
+    (("greedy",), ("--rule", "--search", "--refine")),
+)
+_NUMBERS = ("--particles", "--runs", "--chains", "--heated", "--samples", "--max-seconds", "--noise", "--seed")
+_PARAMETERS = {  # with other names than their options
+    "--particles": "n_particles",
+    "--runs": "n_runs",
+    "--chains": "n_chains",
+    "--heated": "n_heated",
+    "--samples": "n_samples",
+    "--heights": "summary_heights",
+    "--seed": "random_state",
+}
+
+
+def check_fit_options(inference: Inference | None, options: Mapping[str, Any]) -> None:
+    """Refuse options that belong to another inference, and numbers out of range; greedy inference is the default."""
+    for owners, names in _OPTIONS_BY_INFERENCE:
+        if (inference or "greedy") in owners:
+            continue
+        for option in names:
+            if options.get(option) is not None:
+                addition = "that" if len(owners) == 1 else "one of them"
+                advice = "leave it out" if "greedy" in owners else f"add {addition}, or leave {option} out"
+                raise InputError(f"{option} is an option of --inference {' or '.join(owners)}; {advice}.")
+    check_options({option: options[option] for option in _NUMBERS if option in options})
+    max_seconds = options["--max-seconds"]
+    if max_seconds is not None and options["--samples"] != "auto":
         raise InputError(
             f"--max-seconds is {max_seconds:g}, without --samples auto; add it, or leave --max-seconds out."
         )
+
+
+def fit_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a fit for the options that were given; the others keep their defaults."""
+    return {
+        _PARAMETERS.get(option, option[2:].replace("-", "_")): value
+        for option, value in options.items()
+        if value is not None
+    }
 
 
 def check_jobs(n_jobs: int | None) -> None:
@@ -373,19 +405,6 @@ def check_dask(address: str | None) -> None:
             f"--dask is {address}; it must be the address of a scheduler such as tcp://host:8786, or local:2 for two worker "
             "processes on this machine."
         )
-
-
-def check_inference_options(
-    inference: Inference | None, owners: Sequence[Inference], options: Mapping[str, Any]
-) -> None:
-    """Refuse options that belong to another inference; greedy inference is the default."""
-    if (inference or "greedy") in owners:
-        return
-    for option, value in options.items():
-        if value is not None:
-            which = "that" if len(owners) == 1 else "one of them"
-            advice = "leave it out" if "greedy" in owners else f"add {which}, or leave {option} out"
-            raise InputError(f"{option} is an option of --inference {' or '.join(owners)}; {advice}.")
 
 
 def read_cut(rules: CutRules, min_cluster_size: float | None = None, label_outliers: bool = False) -> Cut:
@@ -407,15 +426,17 @@ def spell_option(parameter: str) -> str:
 
 def check_one_reader(sources: Mapping[str, Path | None]) -> None:
     """Refuse to read two inputs from standard input."""
-    given = [what for what, path in sources.items() if path == STANDARD_STREAM]
-    if len(given) > 1:
+    readers = [name for name, path in sources.items() if path == STANDARD_STREAM]
+    if len(readers) > 1:
         raise InputError(
-            f"{' and '.join(given)} are both -, but standard input can be read once: name a file for one of them."
+            f"{' and '.join(readers)} are both -, but standard input can be read once: name a file for one of them."
         )
 
 
 def check_one_writer(as_json: bool, targets: Mapping[str, Path | None]) -> None:
     """Refuse to write two results to standard output."""
-    given = [what for what, path in targets.items() if path == STANDARD_STREAM] + ["--json"] * as_json
-    if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} both write to standard output: name a file, or leave one of them out.")
+    writers = [name for name, path in targets.items() if path == STANDARD_STREAM] + ["--json"] * as_json
+    if len(writers) > 1:
+        raise InputError(
+            f"{' and '.join(writers)} both write to standard output: name a file, or leave one of them out."
+        )

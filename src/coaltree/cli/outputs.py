@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
-from .._cut import given_rule
-from .._parameters import Integer, Orientation, PictureFormat, check_option
+from .._cut import explicit_rule
+from .._parameters import Integer, Orientation, PictureFormat, TreeFormat, check_option
 from ..errors import InputError
 from ..table.labels import count
 from .app import Notes, app, report_errors, suppress_output
 from .io import (
     READABLE_KINDS,
+    WRITABLE_KINDS,
     FromOption,
     TreeArgument,
     check_output,
@@ -21,6 +22,7 @@ from .io import (
     draw_trees,
     find_tree_kind,
     load_clustering,
+    print_json,
     read_model_record,
     read_tree_file,
     write_results,
@@ -31,9 +33,11 @@ from .options import (
     STANDARD_STREAM,
     CutRules,
     DebugOption,
+    JsonOption,
     ModelArgument,
     QuietOption,
     VerboseOption,
+    check_one_writer,
     parse_path,
     read_cut,
     with_cut_rules,
@@ -41,14 +45,6 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..tree.tree import Tree
-
-
-from .._parameters import TreeFormat
-from .io import (
-    WRITABLE_KINDS,
-    print_json,
-)
-from .options import JsonOption, check_one_writer
 
 _SMALLEST, _LARGEST = 1, 60
 
@@ -128,7 +124,7 @@ def plot(
         from_name, to_name = find_tree_kind(tree, from_kind, "--from", READABLE_KINDS), _picture_kind(output, to_kind)
         check_output(output, {"the tree": tree})
         parsed_tree, labels = _read_labelled_tree(tree, from_name, notes)
-        if given_rule(cut) is not None:
+        if explicit_rule(cut) is not None:
             labels = cut_leaves(parsed_tree, cut)
         from ..plot.dendrogram import dendrogram_bytes
 
@@ -150,10 +146,10 @@ def plot(
         )
 
 
-def _picture_kind(output: Path, given: PictureFormat | None) -> PictureFormat:
+def _picture_kind(output: Path, picture_format: PictureFormat | None) -> PictureFormat:
     """Return the kind of a picture: as given, or by the ending of its name."""
-    if given is not None:
-        return given
+    if picture_format is not None:
+        return picture_format
     if output == STANDARD_STREAM:
         return "png"
     ending = output.suffix.lower().removeprefix(".")

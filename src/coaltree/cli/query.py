@@ -213,8 +213,8 @@ def cut(
         check_output(output, {"the tree": tree})
         with suppress_output(quiet):
             assign = None if label_outliers is None else not label_outliers
-            given = cut_rules | {"min_cluster_size": min_cluster_size, "assign_outliers": assign}
-            names, labels = _cut_labels(tree, kind, given, notes)
+            parameters = cut_rules | {"min_cluster_size": min_cluster_size, "assign_outliers": assign}
+            names, labels = _cut_labels(tree, kind, parameters, notes)
         from ..persist.result_files import clusters_csv
 
         if output is not None or not as_json:

@@ -162,7 +162,7 @@ def _text_width(text: str) -> int:
 def parameter_listing(parameters: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a listing of the parameters by column, one per line."""
     return "\n".join(
-        f"  {_short_name(name)}: {', '.join(f'{what} {_format_value(value)}' for what, value in values.items())}"
+        f"  {_short_name(name)}: {', '.join(f'{parameter} {_format_value(value)}' for parameter, value in values.items())}"
         for name, values in parameters.items()
     )
 
@@ -248,13 +248,13 @@ def _describe_search(facts: dict[str, Any]) -> str:
     """Return how good the neighbour search was, and what to do if it was poor; empty for an exact search."""
     from ..report.text import LOW_RECALL_ADVICE, MIN_RECALL
 
-    held = facts["neighbor_recall"]
+    recall = facts["neighbor_recall"]
     if facts["search"] != "neighbors":
         return ""
-    if held is None:
+    if recall is None:
         return "among near rows"
-    found = f"among near rows; {100 * held:.0f} % of the lists held the best partner"
-    return found if held >= MIN_RECALL else f"{found}: {LOW_RECALL_ADVICE}"
+    description = f"among near rows; {100 * recall:.0f} % of the lists held the best partner"
+    return description if recall >= MIN_RECALL else f"{description}: {LOW_RECALL_ADVICE}"
 
 
 def _describe_sample(facts: dict[str, Any]) -> str:

@@ -185,9 +185,9 @@ def fetch_file(name: str) -> bytes:
     return content
 
 
-def damage_error(name: str, why: str) -> InputError:
+def damage_error(name: str, reason: str) -> InputError:
     """Return the error for a damaged file."""
-    return InputError(f"The file {name} is damaged: {why}; remove it to download it again.")
+    return InputError(f"The file {name} is damaged: {reason}; remove it to download it again.")
 
 
 def read_text_lines(name: str, encoding: str) -> list[str]:
@@ -250,8 +250,8 @@ def _download(name: str, source: Source) -> Path:
                 f"{name} cannot be stored in {folder}: {error.strerror or 'Permission denied'}; make room there, or put the file "
                 f"from {source.address} as {name} into another folder and name that in {FOLDER_VARIABLE}."
             ) from None
-        folder_given = os.environ.get(FOLDER_VARIABLE)
-        searched = f"is not in {folder_given} ({FOLDER_VARIABLE}) and " if folder_given else ""
+        data_folder = os.environ.get(FOLDER_VARIABLE)
+        searched = f"is not in {data_folder} ({FOLDER_VARIABLE}) and " if data_folder else ""
         raise InputError(
             f"{name} {searched}could not be downloaded from {source.address} ({type(error).__name__}): check the connection, "
             f"or put the file as {name} into a folder and name that in {FOLDER_VARIABLE}."

@@ -297,14 +297,14 @@ def sample_balanced_rows(classes: ArrayLike, n_each: int, random_state: RandomSt
     >>> sample_balanced_rows(["a", "b", "b", "a"], 2, random_state=0).tolist()
     [0, 3, 1, 2]
     """
-    given = np.asarray(classes)
-    if given.ndim != 1:
-        raise InputError(f"classes has shape {given.shape}; it must have one entry per row.")
-    names, codes, counts = np.unique(given, return_inverse=True, return_counts=True)
+    labels = np.asarray(classes)
+    if labels.ndim != 1:
+        raise InputError(f"classes has shape {labels.shape}; it must have one entry per row.")
+    names, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     n_each = check_count(n_each, "n_each")
     if len(counts) == 0 or counts.min() < n_each:
         scarce = f"class {names[counts.argmin()]!s} has {counts.min()} rows" if len(counts) else "there are no rows"
         raise InputError(f"n_each is {n_each}, but {scarce}; choose a smaller number.")
     rng = as_generator(random_state)
-    drawn = [np.sort(rng.choice(np.flatnonzero(codes == c), n_each, replace=False)) for c in range(len(names))]
-    return np.concatenate(drawn)
+    rows_by_class = [np.sort(rng.choice(np.flatnonzero(codes == c), n_each, replace=False)) for c in range(len(names))]
+    return np.concatenate(rows_by_class)

@@ -135,11 +135,11 @@ def _read_paper_words(n: int, min_documents: int) -> tuple[NDArray[np.float64], 
     for i, line in enumerate(lines):
         _, *entries = line.split() or [""]
         occurs[i, _parse_numbers(_ARCHIVE, [entry.partition(":")[0] for entry in entries], len(vocabulary))] = True
-    kept = np.flatnonzero(occurs.sum(axis=0) >= min_documents)
-    if len(kept) == 0:
+    frequent = np.flatnonzero(occurs.sum(axis=0) >= min_documents)
+    if len(frequent) == 0:
         raise InputError(f"No word occurs in {min_documents} papers; set min_documents lower.")
-    kept = kept[np.argsort(vocabulary[kept])]
-    return occurs[:, kept].astype(np.float64), vocabulary[kept]
+    frequent = frequent[np.argsort(vocabulary[frequent])]
+    return occurs[:, frequent].astype(np.float64), vocabulary[frequent]
 
 
 def _read_archive_lines() -> list[str]:

@@ -140,8 +140,8 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
             else:
                 missing = incomplete_cells(column)
                 probability = np.zeros((rows.table.n_rows, len(column.categories)))
-                seen = np.flatnonzero(column.codes >= 0)
-                probability[seen, column.codes[seen]] = 1.0
+                observed_codes = np.flatnonzero(column.codes >= 0)
+                probability[observed_codes, column.codes[observed_codes]] = 1.0
                 unknown = column.codes < 0
                 if j in places:
                     start = places[j]
@@ -174,8 +174,8 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         X = compute_dask(X)
         rows = self._read_rows(X)
         at = np.flatnonzero(self._model.encoding.incomplete_cells(rows.matrix).any(axis=1))
-        drawn = self._model.sample_cells(rows.matrix, int(n_draws), rng)
-        return [_fill(X, rows, self._fills_from(rows.table, at, values)) for values in drawn]
+        tables = self._model.sample_cells(rows.matrix, int(n_draws), rng)
+        return [_fill(X, rows, self._fills_from(rows.table, at, values)) for values in tables]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that `transform` returns.
@@ -267,7 +267,7 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         frame = nw.from_native(filled, eager_only=True, pass_through=True)
         if not isinstance(frame, nw.DataFrame):
             return np.hstack([filled, np.column_stack(list(flags.values())).astype(filled.dtype)]) if flags else filled
-        added = [
+        series = [
             nw.new_series(name, cells, dtype=nw.Boolean, backend=frame.implementation) for name, cells in flags.items()
         ]
         if frame.implementation.is_pandas_like():
@@ -275,7 +275,7 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
 
             indicators = pd.DataFrame(flags, index=filled.index)
             return pd.concat([filled, indicators], axis=1)
-        return frame.with_columns(*added).to_native() if added else filled
+        return frame.with_columns(*series).to_native() if series else filled
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

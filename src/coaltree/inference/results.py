@@ -412,11 +412,11 @@ class MCMCResult(TreeSample):
     def add_stop_reason(self, n_samples: int, limit: float | None) -> None:
         """Add to the verdict of a run of n_samples="auto" whether it stopped at convergence or at a time limit."""
         if limit is None:
-            why = f"They stopped when they had converged, after {n_samples:,} samples each."
+            reason = f"They stopped when they had converged, after {n_samples:,} samples each."
         else:
-            why = f"They stopped at the time limit of {limit:g} seconds, after {n_samples:,} samples each"
-            why += "." if self.converged else f"; a larger max_seconds gives them more.{self._advice_on_groups()}"
-        verdict = f"{self.verdict.removesuffix(self._advice())} {why}"
+            reason = f"They stopped at the time limit of {limit:g} seconds, after {n_samples:,} samples each"
+            reason += "." if self.converged else f"; a larger max_seconds gives them more.{self._advice_on_groups()}"
+        verdict = f"{self.verdict.removesuffix(self._advice())} {reason}"
         self.__dict__.update(verdict=verdict, remarks=[] if self.converged else [verdict])
 
     def to_xarray(self) -> Any:

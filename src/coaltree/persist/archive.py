@@ -195,10 +195,10 @@ def _verify_digest(file: BinaryIO, size: int) -> None:
     expected = file.read(_DIGEST_LENGTH)
     digest = hashlib.sha256()
     file.seek(0)
-    left = end
-    while left and (chunk := file.read(min(_CHUNK, left))):
+    remaining = end
+    while remaining and (chunk := file.read(min(_CHUNK, remaining))):
         digest.update(chunk)
-        left -= len(chunk)
+        remaining -= len(chunk)
     if digest.hexdigest().encode() != expected:
         raise InputError("its digest does not match its content: it was altered or damaged after it was saved")
     file.seek(0)
@@ -233,11 +233,11 @@ def number_to_json(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def read_number(value: Any, what: str) -> float:
+def read_number(value: Any, subject: str) -> float:
     """Return a number that `number_to_json` wrote."""
     if isinstance(value, str) and value in _NOT_FINITE:
         return _NOT_FINITE[value]
-    return read_finite(value, what)
+    return read_finite(value, subject)
 
 
 def read_finite(value: Any, subject: str) -> float:
@@ -250,49 +250,49 @@ def read_finite(value: Any, subject: str) -> float:
     raise _type_error(value, subject, "a number")
 
 
-def read_integer(value: Any, what: str, minimum: int = 0) -> int:
+def read_integer(value: Any, subject: str, minimum: int = 0) -> int:
     """Return an integer of at least `minimum` that fits into 64 bits."""
     if isinstance(value, int) and not isinstance(value, bool) and minimum <= value < 2**63:
         return value
-    raise _type_error(value, what, f"a whole number of at least {minimum}")
+    raise _type_error(value, subject, f"a whole number of at least {minimum}")
 
 
-def read_bool(value: Any, what: str) -> bool:
+def read_bool(value: Any, subject: str) -> bool:
     """Return a boolean."""
     if isinstance(value, bool):
         return value
-    raise _type_error(value, what, "true or false")
+    raise _type_error(value, subject, "true or false")
 
 
-def read_text(value: Any, what: str) -> str:
+def read_text(value: Any, subject: str) -> str:
     """Return a string."""
     if isinstance(value, str):
         return value
-    raise _type_error(value, what, "text")
+    raise _type_error(value, subject, "text")
 
 
-def read_list(value: Any, what: str) -> list[Any]:
+def read_list(value: Any, subject: str) -> list[Any]:
     """Return a list."""
     if isinstance(value, list):
         return value
-    raise _type_error(value, what, "a list")
+    raise _type_error(value, subject, "a list")
 
 
-def read_object(value: Any, what: str) -> dict[str, Any]:
+def read_object(value: Any, subject: str) -> dict[str, Any]:
     """Return an object, a dict with strings as keys."""
     if isinstance(value, dict):
         return value
-    raise _type_error(value, what, "an object")
+    raise _type_error(value, subject, "an object")
 
 
-def read_field(value: Any, name: str, what: str) -> Any:
+def read_field(value: Any, name: str, subject: str) -> Any:
     """Return a required field of an object."""
-    fields = read_object(value, what)
+    fields = read_object(value, subject)
     if name not in fields:
-        raise InputError(f"{what} has no {name!r}")
+        raise InputError(f"{subject} has no {name!r}")
     return fields[name]
 
 
-def _type_error(value: Any, what: str, expected: str) -> InputError:
+def _type_error(value: Any, subject: str, expected: str) -> InputError:
     text = repr(value)
-    return InputError(f"{what} is {text if len(text) <= 40 else text[:37] + '...'}, not {expected}")
+    return InputError(f"{subject} is {text if len(text) <= 40 else text[:37] + '...'}, not {expected}")

@@ -417,8 +417,8 @@ def invalid_model_error(source: str, error: Exception) -> InputError:
 
 def newer_version_error(source: str, version: object) -> InputError:
     """Return the error for a file of a later version of coaltree."""
-    which = f" ({version}, and this is {__version__})" if isinstance(version, str) and len(version) < 40 else ""
-    return InputError(f"{source} was written by a later version of coaltree{which}: update coaltree to read it.")
+    versions = f" ({version}, and this is {__version__})" if isinstance(version, str) and len(version) < 40 else ""
+    return InputError(f"{source} was written by a later version of coaltree{versions}: update coaltree to read it.")
 
 
 def _read_record(facts: Mapping[str, Any], archive: Archive) -> ModelRecord:
@@ -501,8 +501,8 @@ def _optional(value: Any, read: Callable[[Any], Value]) -> Value | None:
     return None if value is None else read(value)
 
 
-def _read_texts(value: Any, what: str) -> tuple[str, ...]:
-    return tuple(read_text(entry, what) for entry in read_list(value, what))
+def _read_texts(value: Any, subject: str) -> tuple[str, ...]:
+    return tuple(read_text(entry, subject) for entry in read_list(value, subject))
 
 
 def _read_cut_rule(value: Any) -> str:

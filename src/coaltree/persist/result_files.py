@@ -190,8 +190,8 @@ def trace_log(result: MCMCResult, chain: int) -> str:
     """
     traces = result.traces | result.parameters
     lines = ["\t".join(("state", *traces))]
-    kept = np.stack([trace[chain, result.warmup :] for trace in traces.values()], axis=1)
-    lines += ["\t".join(map(repr, (state, *row))) for state, row in enumerate(kept.tolist(), result.warmup)]
+    samples = np.stack([trace[chain, result.warmup :] for trace in traces.values()], axis=1)
+    lines += ["\t".join(map(repr, (state, *row))) for state, row in enumerate(samples.tolist(), result.warmup)]
     return "\n".join(lines) + "\n"
 
 

@@ -234,11 +234,11 @@ def _check_process_values(value: dict[str, Any]) -> dict[str, Any]:
     return {name: _check_value(entry, f"{name} of the process") for name, entry in value.items()}
 
 
-def _check_value(value: Any, what: str, depth: int = 2) -> Any:
+def _check_value(value: Any, subject: str, depth: int = 2) -> Any:
     if isinstance(value, list) and depth:
-        return [_check_value(entry, what, depth - 1) for entry in value]
+        return [_check_value(entry, subject, depth - 1) for entry in value]
     if value is not None and not isinstance(value, str | bool):
-        read_finite(value, what)
+        read_finite(value, subject)
     return value  # integers stay integers
 
 
@@ -290,11 +290,11 @@ def read_trees(archive: Archive, names: tuple[str, ...], n_trees: int, n_draws: 
         if n_trees > 1:
             raise InputError(f"it has {n_trees} trees but no sample")
         return trees[0]
-    which = archive.read_array("which.npy", "<i4", (n_draws,))
-    if which.min() < 0 or not np.array_equal(np.unique(which), np.arange(n_trees)):
+    indices = archive.read_array("which.npy", "<i4", (n_draws,))
+    if indices.min() < 0 or not np.array_equal(np.unique(indices), np.arange(n_trees)):
         raise InputError("its which.npy does not refer to each of its trees")
     return TreeSample(
-        [trees[k] for k in which.tolist()],
+        [trees[k] for k in indices.tolist()],
         archive.read_array("weights.npy", "<f8", (n_draws,)),
         log_joints=archive.read_array("log_joints.npy", "<f8", (n_draws,)),
         log_ratios=archive.read_array("log_ratios.npy", "<f8", (n_draws, n - 1)),
@@ -336,8 +336,8 @@ def read_chains(archive: Archive, sample: TreeSample, written: Any, process: Pro
         move: read_number(share, "acceptance")
         for move, share in read_object(read_field(written, "acceptance", "chains"), "acceptance").items()
     }
-    length, left = divmod(len(sample), n_chains)
-    if left:
+    length, remainder = divmod(len(sample), n_chains)
+    if remainder:
         raise InputError(f"its {len(sample)} trees cannot be divided among {n_chains} chains")
     names = [
         read_text(name, "a parameter's name")

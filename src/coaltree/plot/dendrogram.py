@@ -158,14 +158,14 @@ def plot_dendrogram(
         _draw_wedges(ax, wedges, [shades[node_shades[tip]] for tip in tips.tolist()], width)
     if circle:
         frame_circle(ax, circle, height_label)
-        draw_circular_names(ax, circle, names, inches, insist=leaf_names is True)
+        draw_circular_names(ax, circle, names, inches, always=leaf_names is True)
         if shares is not None and (names or not isinstance(support, str)):
             draw_circular_support(ax, circle, shares)
         if legend:
             _draw_legend(ax, legend, "left")
         return ax
     frame_dendrogram(ax, visible, orientation, height_label)
-    draw_names(ax, visible, names, orientation, points, insist=leaf_names is True)
+    draw_names(ax, visible, names, orientation, points, always=leaf_names is True)
     if shares is not None and (names or not isinstance(support, str)):
         _draw_support(ax, visible, shares, orientation)
     if legend:
@@ -248,7 +248,7 @@ def draw_names(
     orientation: Orientation,
     points: float | None,
     *,
-    insist: bool,
+    always: bool,
     ticks: bool = True,
 ) -> None:
     """Write the names next to their tips, in a font size at which they do not touch.
@@ -267,11 +267,11 @@ def draw_names(
     pitch = points / visible.span
     room = pitch * float(np.min(np.diff(places), initial=visible.span))
     size = float(np.clip(0.85 * room, _MIN_FONT if room >= _MIN_FONT else 1.0, _MAX_FONT))
-    if not insist and visible.n_tips < visible.original.n_leaves:
+    if not always and visible.n_tips < visible.original.n_leaves:
         size = max(size, _MIN_CLADE_FONT)
-        kept = _choose_spaced(places * pitch, visible.counts[order], size / 0.85)
-        places, names = places[kept], [names[k] for k in kept]
-    elif not insist and room < _MIN_FONT:
+        visible_names = _choose_spaced(places * pitch, visible.counts[order], size / 0.85)
+        places, names = places[visible_names], [names[k] for k in visible_names]
+    elif not always and room < _MIN_FONT:
         return
     if not ticks:
         _draw_name_texts(ax, places, names, size, orientation)
@@ -477,7 +477,7 @@ def dendrogram_bytes(
             collapse=collapse,
         )
         if as_texts:
-            draw_names(ax, visible, visible.tip_labels(), orientation, None, insist=False, ticks=False)
+            draw_names(ax, visible, visible.tip_labels(), orientation, None, always=False, ticks=False)
         if title:
             _draw_title(ax, title, fixed)
         picture = io.BytesIO()
@@ -583,7 +583,7 @@ def frame_circle(ax: Axes, circle: Circle, height_label: str) -> None:
         note.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})
 
 
-def draw_circular_names(ax: Axes, circle: Circle, names: list[str], inches: float | None, *, insist: bool) -> None:
+def draw_circular_names(ax: Axes, circle: Circle, names: list[str], inches: float | None, *, always: bool) -> None:
     """Write the names outside the circle, rotated outwards, in a font size at which they do not touch.
 
     ``inches`` is the side of a new figure.
@@ -597,7 +597,7 @@ def draw_circular_names(ax: Axes, circle: Circle, names: list[str], inches: floa
     # Names and circle share half of the side. The space for names depends on their size, which depends on the circle.
     pitch = 2 * math.pi * (1 - _GAP) * float(np.min(visible.widths)) / visible.span
     size = min(_MAX_FONT, 0.85 * pitch * 0.5 * side / (1 + 0.85 * pitch * longest))
-    if size < _MIN_FONT and not insist:
+    if size < _MIN_FONT and not always:
         return
     reach = 1 + (longest * size + 4) / max(0.5 * side - longest * size - 4, 0.2 * side)
     ax.set_xlim(-reach, reach)

@@ -176,10 +176,10 @@ def _check_columns_xy(
         return first, second
     if x is None or y is None:
         raise InputError(f"x and y must name two of the real columns in use: {listing(real) or 'none'}.")
-    for what, name in (("x", x), ("y", y)):
+    for parameter, name in (("x", x), ("y", y)):
         if name not in real:
             raise InputError(
-                f"{what} is {quote(name)}; it must name one of the real columns in use: {listing(real) or 'none'}."
+                f"{parameter} is {quote(name)}; it must name one of the real columns in use: {listing(real) or 'none'}."
             )
     if x == y:
         raise InputError(f"x and y are both {quote(x)}; they must be different columns.")

@@ -93,10 +93,10 @@ def plot_traces(result: MCMCResult, *, axes: Mapping[str, Axes] | None = None) -
 def _axis_limits(result: MCMCResult, name: str) -> tuple[float, float]:
     """Return the limits of an axis: the range after the warm-up, and the same length below and above."""
     every = result.traces[name]
-    low, high = np.min(kept := every[:, result.warmup :]), np.max(kept)
-    room = (high - low) or 1.0
-    low, high = max(every.min(), low - room), min(every.max(), high + room)
-    return float(low - 0.05 * room), float(high + 0.05 * room)
+    low, high = np.min(samples := every[:, result.warmup :]), np.max(samples)
+    margin = (high - low) or 1.0
+    low, high = max(every.min(), low - margin), min(every.max(), high + margin)
+    return float(low - 0.05 * margin), float(high + 0.05 * margin)
 
 
 def plot_evidence(result: SMCResult, *, axes: Mapping[str, Axes] | None = None) -> dict[str, Axes]:

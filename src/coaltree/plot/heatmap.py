@@ -115,7 +115,7 @@ def draw_dendrogram_panels(
     panel.set_yticks([])
     for spine in panel.spines.values():
         spine.set_visible(False)
-    draw_names(panel, visible, names, "left", points, insist=False)
+    draw_names(panel, visible, names, "left", points, always=False)
     panels["key"].set_axis_off()
     if lines:
         _draw_key(panels["key"], lines)

@@ -114,9 +114,9 @@ def color_nodes(
         if colors is not None and not isinstance(colors, str):
             raise InputError("colors must be one colour when there are no labels; pass labels to colour clusters.")
         return NodeColors([colors or PLAIN], np.zeros(len(nodes), dtype=np.intp), {})
-    given = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else labels
-    codes, n_clusters = encode_labels(given, tree.n_leaves)
-    clusters: list[Any] = list(dict.fromkeys(given))
+    values = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else labels
+    codes, n_clusters = encode_labels(values, tree.n_leaves)
+    clusters: list[Any] = list(dict.fromkeys(values))
     ordered = codes[tree.leaf_order]
     # A subtree has one cluster if the cluster never changes between neighbouring leaves.
     changes = np.concatenate([[0], np.cumsum(ordered[1:] != ordered[:-1])])
@@ -135,9 +135,9 @@ def color_nodes(
 def _palette(clusters: list[Any], ordered: NDArray[np.intp], colors: Any) -> dict[int, Any]:
     """Return the colour of each cluster's code."""
     if isinstance(colors, Mapping):
-        lacking = [cluster for cluster in clusters if cluster not in colors]
-        if lacking:
-            raise InputError(f"colors has no colour for the cluster {quote(lacking[0])}.")
+        missing = [cluster for cluster in clusters if cluster not in colors]
+        if missing:
+            raise InputError(f"colors has no colour for the cluster {quote(missing[0])}.")
         return {code: colors[cluster] for code, cluster in enumerate(clusters)}
     choice = PALETTE if colors is None else [colors] if isinstance(colors, str) else list(colors)
     if not choice:
@@ -156,7 +156,7 @@ def _sorted_codes(clusters: list[Any]) -> list[int]:
         except TypeError:
             pass
     pieces = [re.split(r"(\d+)", str(cluster)) for cluster in clusters]
-    keys = [[(int(p), "") if i % 2 else (0, p) for i, p in enumerate(piece)] for piece in pieces]
+    keys = [[(int(p), "") if i % 2 else (0, p) for i, p in enumerate(part)] for part in pieces]
     return sorted(range(len(clusters)), key=keys.__getitem__)
 
 
@@ -169,11 +169,11 @@ def require_matplotlib() -> None:
     require_package("matplotlib", "Figures need", "plot")
 
 
-def check_axes(ax: object, what: str = "ax") -> None:
+def check_axes(ax: object, argument: str = "ax") -> None:
     """Raise unless the argument is None or matplotlib Axes."""
     if ax is not None and not hasattr(ax, "add_collection"):
         raise InputError(
-            f"{what} is of type {type(ax).__name__}; it must be matplotlib Axes, as plt.subplots() gives, or None."
+            f"{argument} is of type {type(ax).__name__}; it must be matplotlib Axes, as plt.subplots() gives, or None."
         )
 
 

@@ -147,7 +147,7 @@ def plot_trees(
         )
     highest = max(float(middle.heights[-1]), *(float(sample.trees[k].heights[-1]) for k in chosen))
     frame_dendrogram(ax, visible, orientation, height_label, highest)
-    draw_names(ax, visible, names, orientation, points, insist=leaf_names is True)
+    draw_names(ax, visible, names, orientation, points, always=leaf_names is True)
     return ax
 
 
@@ -233,7 +233,7 @@ def plot_tanglegram(
         raise InputError(f"The right tree is not over the leaves of the left one: {differences}.")
     if titles is not None and (isinstance(titles, str) or len(titles) != 2):
         raise InputError(f"titles is {titles!r}; it must be two texts or None.")
-    panels_given = check_panels(axes, _PANELS)
+    user_panels = check_panels(axes, _PANELS)
     require_matplotlib()
     from matplotlib.collections import LineCollection
 
@@ -242,7 +242,7 @@ def plot_tanglegram(
         left, right = untangle_trees(left, right)
     clusters = None if labels is None else list(labels)
     shades, of_leaves, _ = color_nodes(left, np.arange(left.n_leaves), left.n_leaves, clusters, None)
-    panels = _new_panels(left) if panels_given is None else panels_given
+    panels = _new_panels(left) if user_panels is None else user_panels
     for name, tree in (("left", left), ("right", right)):
         plot_dendrogram(
             tree,

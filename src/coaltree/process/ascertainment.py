@@ -176,9 +176,9 @@ class UnseenColumns:
             if node < n and noise.any():
                 by_noise = noise * q
                 chance = np.where(has_state[node], by_noise / (by_noise + 1 - noise), 1.0)
-                shown = self.observed[node, copies] & (rng.random(len(copies)) < chance)
-                mutations.of_state[:] += shown
-                mutations.by_noise[:] += shown
+                counts_as_cell = self.observed[node, copies] & (rng.random(len(copies)) < chance)
+                mutations.of_state[:] += counts_as_cell
+                mutations.by_noise[:] += counts_as_cell
 
 
 class Mutations(NamedTuple):

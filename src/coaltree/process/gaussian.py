@@ -139,9 +139,9 @@ class Gaussian(Process):
             is_observed[node] = is_observed[left] | is_observed[right]
         if count == 0:
             return []
-        which = "real cell without noise" if self.noisy else "real cell"
+        cell_noun = "real cell without noise" if self.noisy else "real cell"
         return [
-            f"{count} merge(s) join rows that are identical in every {which} that both have; their density is infinite "
+            f"{count} merge(s) join rows that are identical in every {cell_noun} that both have; their density is infinite "
             f"without noise and was limited, to a standard deviation of {RELATIVE_DEVIATION:g} of the data's. Use noise > 0, "
             "for example noise=0.01, or drop the duplicates."
         ]

@@ -373,12 +373,12 @@ class Contrasts(NamedTuple):
 
     def with_roots(self, mean: FloatArray) -> Contrasts:
         """Return the sums with the roots included, as contrasts to a mean."""
-        seen = self.root_variances[0] < math.inf
-        variances = np.where(seen, self.root_variances, 1.0)
-        gaps = np.where(seen, self.root_means - mean, 0.0) * np.sqrt(self.weights[:, None] / variances)
+        is_observed = self.root_variances[0] < math.inf
+        variances = np.where(is_observed, self.root_variances, 1.0)
+        gaps = np.where(is_observed, self.root_means - mean, 0.0) * np.sqrt(self.weights[:, None] / variances)
         return self._replace(
-            counts=self.counts + seen,
-            log_variances=self.log_variances + self.weights @ np.where(seen, np.log(variances), 0.0),
+            counts=self.counts + is_observed,
+            log_variances=self.log_variances + self.weights @ np.where(is_observed, np.log(variances), 0.0),
             scaled=np.concatenate([self.scaled, gaps]),
         )
 

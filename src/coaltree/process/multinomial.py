@@ -18,7 +18,7 @@ from .._html import shorten_value
 from .._random import RandomState, as_generator
 from .._validation import check_column_count, check_width, quote
 from ..errors import InputError
-from ..table.cells import Category, is_valid_set, set_members
+from ..table.cells import Category, is_valid_set
 from ..table.inputs import as_matrix
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
@@ -32,6 +32,7 @@ from .base import (
     WeightedTrees,
     indexed_names,
 )
+from .categorical_columns import SetCells, check_equilibria, check_noise, is_flat, project_points, smoothed_shares
 from .kernels.passes import draw_redraws, expected_redraws
 from .layout import Columns, Messages, SiteColumns, SiteMessages
 from .likelihood import Beliefs
@@ -41,9 +42,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MIN_RATE, MAX_RATE = 1e-100, 1e100  # beyond these, squares of path lengths overflow or underflow
-MIN_SHARE = 1e-100
 MAX_STATES = 10_000  # a message has a number for each state
-MAX_COORDINATES = 16  # of a column, when points are compared in the search for neighbours
 EM_STEPS, EM_TOLERANCE = 50, 1e-3
 SCALE_WIDTHS = (0.5, 0.1)  # of steps of the logarithm of all rates
 SITE_NOISE_PRIOR = (1.0, 5.0)  # of the Beta distribution of a noise: most cells show the state of their lineage
@@ -128,10 +127,10 @@ class Multinomial(Process):
         if not isinstance(share_equilibrium, bool | np.bool_):
             raise InputError(f"share_equilibrium is {quote(share_equilibrium)}; it must be True or False.")
         self.share_equilibrium = bool(share_equilibrium)
-        if equilibrium is not None and self.share_equilibrium and _is_flat(equilibrium):
+        if equilibrium is not None and self.share_equilibrium and is_flat(equilibrium):
             equilibrium = [np.asarray(equilibrium, dtype=np.float64)]  # as long as the table, once that is known
-        self.equilibrium = None if equilibrium is None else _check_equilibrium(equilibrium, self.share_equilibrium)
-        self.noise = _check_noise(noise)
+        self.equilibrium = None if equilibrium is None else check_equilibria(equilibrium, self.share_equilibrium)
+        self.noise = check_noise(noise)
         if ascertainment is not None and ascertainment not in ASCERTAINMENTS:
             raise InputError(
                 f"ascertainment is {quote(ascertainment)}; it must be 'variable' (constant columns were not recorded), 'present' "
@@ -302,12 +301,13 @@ class Multinomial(Process):
         wrong = np.flatnonzero(~self._is_recorded(X)).tolist()
         if not wrong:
             return
-        named = [quote(names[d]) if names else str(d) for d in wrong[:MAX_NAMED]]
+        listed_names = [quote(names[d]) if names else str(d) for d in wrong[:MAX_NAMED]]
         suffix = f" and {len(wrong) - MAX_NAMED} more" if len(wrong) > MAX_NAMED else ""
-        shown = "the same state in all their known cells" if self.ascertainment == "variable" else "only state 0"
+        pattern = "the same state in all their known cells" if self.ascertainment == "variable" else "only state 0"
         raise InputError(
-            f"{len(wrong)} column(s) show {shown}: {', '.join(named)}{suffix}. ascertainment={self.ascertainment!r} says that "
-            "such columns were not recorded. Leave them out, or, if they were recorded, use ascertainment=None."
+            f"{len(wrong)} column(s) show {pattern}: {', '.join(listed_names)}{suffix}. "
+            f"ascertainment={self.ascertainment!r} says that such columns were not recorded. Leave them out, or, "
+            "if they were recorded, use ascertainment=None."
         )
 
     def without_ascertainment(self) -> Self:
@@ -323,11 +323,11 @@ class Multinomial(Process):
         assert self.equilibrium is not None
         if not np.any(self.noise > 0):
             return states
-        shown, redrawn = states.copy(), rng.random(states.shape) < self.noise
+        cells, redrawn = states.copy(), rng.random(states.shape) < self.noise
         for d, q in enumerate(self.equilibrium):
             fresh = rng.choice(len(q), size=states.shape[:-1], p=q)
-            shown[..., d] = np.where(redrawn[..., d], fresh, states[..., d])
-        return shown
+            cells[..., d] = np.where(redrawn[..., d], fresh, states[..., d])
+        return cells
 
     def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
         """Return the messages, each column weighted by the log likelihood that differing states cost; NaN where flat."""
@@ -340,7 +340,7 @@ class Multinomial(Process):
             weight = math.log1p(1 / max(2 * message.rate[d] * height, 1e-6))
             scaled[:, ratios.min(axis=0) > (1 - 1e-6) * ratios.max(axis=0)] = np.nan  # nothing was observed
             scaled *= np.float32(math.sqrt(0.5 * weight)) / np.sqrt((scaled**2).sum(axis=0))
-            points.append(_project(scaled))
+            points.append(project_points(scaled))
         return np.concatenate([np.empty((0, len(message.message)), dtype=np.float32), *points])
 
     @property
@@ -377,12 +377,12 @@ class Multinomial(Process):
             u = rng.random((size, n_columns, 1)) * cumulative[..., -1:]
             states[node] = np.minimum((cumulative <= u).sum(axis=2), counts - 1)
         at_leaves = np.moveaxis(states[: tree.n_leaves], 0, 1)
-        shown = self._observe(at_leaves.astype(np.float64), rng)
-        self._observe_sets(message, at_leaves, shown, rng)
-        return shown
+        cells = self._observe(at_leaves.astype(np.float64), rng)
+        self._observe_sets(message, at_leaves, cells, rng)
+        return cells
 
     def _observe_sets(
-        self, messages: SiteMessages, states: IntArray, shown: FloatArray, rng: np.random.Generator
+        self, messages: SiteMessages, states: IntArray, cells: FloatArray, rng: np.random.Generator
     ) -> None:
         """Draw the cells that are known to be one of several states again, given the states of their leaves.
 
@@ -401,7 +401,7 @@ class Multinomial(Process):
             )
             chances = np.cumsum(np.where(chances.sum(axis=1, keepdims=True) > 0, chances, 1.0), axis=1)
             ranks = (chances <= rng.random((len(chances), 1)) * chances[:, -1:]).sum(axis=1)
-            shown[:, row, d] = states_of_set[np.minimum(ranks, len(states_of_set) - 1)]
+            cells[:, row, d] = states_of_set[np.minimum(ranks, len(states_of_set) - 1)]
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return the distributions of states, with the equilibrium as prior."""
@@ -522,82 +522,6 @@ class Multinomial(Process):
         return process
 
 
-def _project(points: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return points with at most `MAX_COORDINATES` coordinates, by a random projection that is the same each time.
-
-    It keeps squared distances on average (Johnson and Lindenstrauss, 1984). Comparing points takes most of the time of the
-    neighbour search, and without it a column of a hundred cities would take as long as a hundred columns of numbers.
-    """
-    n_states = len(points)
-    if n_states <= MAX_COORDINATES:
-        return points
-    signs = np.random.default_rng(n_states).choice([-1.0, 1.0], size=(n_states, MAX_COORDINATES)).astype(np.float32)
-    projected = np.zeros((MAX_COORDINATES, points.shape[1]), dtype=np.float32)
-    for state_signs, state in zip(signs / np.float32(math.sqrt(MAX_COORDINATES)), points, strict=True):
-        for coordinate, sign in zip(
-            projected, state_signs, strict=True
-        ):  # not `@`, whose rounding depends on a point's index
-            coordinate += sign * state
-    return projected
-
-
-def smoothed_shares(codes: FloatArray, n_states: int | None = None) -> FloatArray:
-    """Return the share of each state, with one extra count for every state; an all-missing column has one state.
-
-    A cell that is one of several states counts for all of them in equal parts.
-    """
-    seen, sets = codes[codes >= 0].astype(np.intp), codes[codes < 0]
-    if n_states is None and len(sets):
-        n_states = int(max(np.frexp(-sets)[1].max(), seen.max(initial=0) + 1))
-    counts = np.bincount(seen, minlength=n_states or 1) + 1.0
-    members = set_members(sets, len(counts)).astype(np.float64)
-    sizes = members.sum(axis=1, keepdims=True)
-    counts += (members / sizes)[sizes.ravel() < len(counts)].sum(axis=0)  # a set of all states says nothing
-    shares: FloatArray = counts / counts.sum()
-    return shares
-
-
-class SetCells(NamedTuple):
-    """The cells of a table that are one of several states, but not of all."""
-
-    rows: IntArray  # (cells,)
-    columns: IntArray  # (cells,)
-    cell: IntArray  # (members of all sets,), the cell of each
-    state: IntArray  # (members of all sets,), numbered through all columns
-    flat: tuple[IntArray, IntArray]  # rows and columns of cells that may be any state
-
-    @classmethod
-    def from_codes(cls, X: FloatArray, equilibrium: Sequence[FloatArray]) -> SetCells:
-        """Find the sets among the cells of a table."""
-        rows, columns = np.nonzero(X < 0)
-        counts = np.array([len(q) for q in equilibrium], dtype=np.intp)
-        start = np.cumsum(counts) - counts
-        members = set_members(X[rows, columns], int(counts.max()) if len(rows) else 0)
-        full = members.sum(axis=1) == counts[columns]
-        cell, state = np.nonzero(members[~full])
-        flat = rows[full], columns[full]
-        rows, columns = rows[~full], columns[~full]
-        return cls(rows, columns, cell, start[columns[cell]] + state, flat)
-
-    def shares(self, q: FloatArray) -> FloatArray:
-        """Return the probability of each set, given those of all states."""
-        return np.bincount(self.cell, weights=q[self.state], minlength=len(self.rows)).astype(np.float64)
-
-    def without_flat(self, observed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which cells say something: those that may be any state do not."""
-        observed[self.flat] = False
-        return observed
-
-    def choose(self, q: FloatArray, which: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw a state of some of the sets, each with its probability given that it is in the set."""
-        counts = np.bincount(self.cell, minlength=len(self.rows))
-        total = np.concatenate([[0.0], np.cumsum(q[self.state])])
-        ends = np.cumsum(counts)
-        low, high = total[(ends - counts)[which]], total[ends[which]]
-        at = np.searchsorted(total, low + rng.random(len(which)) * (high - low), side="right") - 1
-        return np.asarray(self.state[np.clip(at, (ends - counts)[which], ends[which] - 1)])
-
-
 class Redraws(NamedTuple):
     """Expected mutations of the columns; the edges of all trees side by side."""
 
@@ -637,11 +561,11 @@ class Unseen(NamedTuple):
         constant = process.ascertainment == "variable"
         group = np.repeat(np.arange(len(firsts)), widths if constant else 1)
         starts = np.cumsum(widths) - widths
-        shown = np.arange(len(group)) - starts[group] if constant else np.zeros(len(group), dtype=np.intp)
+        cell_states = np.arange(len(group)) - starts[group] if constant else np.zeros(len(group), dtype=np.intp)
         column = np.array(firsts)[group]
         plain = process.without_ascertainment()._select_columns(column)
         plain.equilibrium = tuple(process.equilibrium[d] for d in column)  # to the last digit
-        unseen_X = np.where(known[:, column], shown, np.nan)
+        unseen_X = np.where(known[:, column], cell_states, np.nan)
         assert plain.equilibrium is not None
 
         def numbered(groups: IntArray) -> IntArray:
@@ -650,14 +574,14 @@ class Unseen(NamedTuple):
         columns = UnseenColumns(
             tuple(part for part in plain.columns(unseen_X) if isinstance(part, SiteColumns)),
             known[:, column],
-            np.array([q[k] for q, k in zip(plain.equilibrium, shown.tolist(), strict=True)]),
+            np.array([q[k] for q, k in zip(plain.equilibrium, cell_states.tolist(), strict=True)]),
             np.array(rates)[column],
             np.array(noises)[column],
             group,
             np.full(len(firsts), constant),
             np.bincount(group_of, minlength=len(firsts)).astype(np.float64),
         )
-        return cls(columns, plain, unseen_X, group_of, numbered(group_of), numbered(group), starts[group] + shown)
+        return cls(columns, plain, unseen_X, group_of, numbered(group_of), numbered(group), starts[group] + cell_states)
 
     def add_to(self, redraws: Redraws, trees: WeightedTrees) -> None:
         """Add the expected mutations of all unrecorded columns to those of the columns of the table."""
@@ -912,16 +836,16 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         redrawn[sites], states[sites] = site_redrawn, site_states
         unseen = self._draw_unseen(process, tree, rng)
         rates = _draw_rates(process.rate, redrawn[:, :-1], tree.branch_lengths, rng, unseen)
-        shown = self._noise_draws(process, states[self._columns, self._rows], rng)
-        drawn_states = (self._start[:, None] + states)[redrawn]
-        shshown_states = (self._start[self._columns] + self._codes)[shown]
+        from_noise = self._noise_draws(process, states[self._columns, self._rows], rng)
+        mutation_states = (self._start[:, None] + states)[redrawn]
+        noise_states = (self._start[self._columns] + self._codes)[from_noise]
         set_columns, set_states = self._set_draws(process, states, rng)
-        all_states = np.concatenate([drawn_states, shshown_states, set_states])
+        all_states = np.concatenate([mutation_states, noise_states, set_states])
         counts = np.bincount(all_states, minlength=int(self._n_states.sum())) + unseen.draws
         equilibria = self._draw_equilibria(process.equilibrium, counts, rng)
         noise = process.noise
         if self._moves_noise:
-            by_noise = np.bincount(np.concatenate([self._columns[shown], set_columns]), minlength=n_columns)
+            by_noise = np.bincount(np.concatenate([self._columns[from_noise], set_columns]), minlength=n_columns)
             noise = _draw_noise(noise, by_noise + unseen.by_noise, self._n_observed + unseen.cells, rng)
         return process.replace(rate=rates, equilibrium=equilibria, noise=noise)
 
@@ -1004,8 +928,10 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         at_leaves = self._start[sets.columns] + states[sets.columns, sets.rows]
         inside = np.bincount(sets.cell, weights=sets.state == at_leaves[sets.cell], minlength=len(sets.rows)) > 0
         by_noise = noise * sets.shares(q)
-        shown = np.flatnonzero(rng.random(len(sets.rows)) < np.where(inside, by_noise / (by_noise + 1 - noise), 1.0))
-        return sets.columns[shown], sets.choose(q, shown, rng)
+        from_noise = np.flatnonzero(
+            rng.random(len(sets.rows)) < np.where(inside, by_noise / (by_noise + 1 - noise), 1.0)
+        )
+        return sets.columns[from_noise], sets.choose(q, from_noise, rng)
 
     def log_prior(self, process: Multinomial) -> float:
         """Return the log density of the parameters; minus infinity for rates out of range."""
@@ -1048,65 +974,3 @@ def _draw_noise(noise: FloatArray, events: IntArray, cells: IntArray, rng: np.ra
         events, cells = events.sum(), cells.sum()
     new_noise = rng.beta(SITE_NOISE_PRIOR[0] + events, SITE_NOISE_PRIOR[1] + cells - events)
     return np.where((noise > 0) & (new_noise > 0) & (new_noise < MAX_NOISE), new_noise, noise)  # noise of 0 stays
-
-
-def _check_noise(noise: ArrayLike) -> FloatArray:
-    try:
-        text = np.asarray(noise).dtype.kind in "SU"  # which numpy would read as numbers where it can
-        checked = np.array(np.nan if text else noise, dtype=np.float64)
-    except (TypeError, ValueError):
-        checked = np.array(np.nan)
-    if checked.ndim > 1 or checked.size == 0 or not np.all((checked >= 0) & (checked < 1)):
-        raise InputError(
-            f"noise is {quote(noise)}; it must be a probability of at least 0 and below 1, one for all columns or one per column."
-        )
-    checked.setflags(write=False)
-    return checked
-
-
-def _is_flat(equilibrium: Any) -> bool:
-    """Return whether an equilibrium is one vector of numbers."""
-    try:
-        return np.asarray(equilibrium, dtype=np.float64).ndim == 1
-    except (TypeError, ValueError):
-        return False
-
-
-def _check_equilibrium(equilibrium: Sequence[ArrayLike], shared: bool) -> tuple[FloatArray, ...]:
-    columns = []
-    if isinstance(equilibrium, str) or not hasattr(equilibrium, "__iter__"):
-        raise InputError(
-            f"equilibrium is {quote(equilibrium)}; it must be a list with one vector of probabilities per column."
-        )
-    last = None
-    for d, column_equilibrium in enumerate(equilibrium):
-        if column_equilibrium is last:  # columns that share one
-            columns.append(columns[-1])
-            continue
-        try:
-            q = np.array(column_equilibrium, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"The equilibrium of column {d} is {quote(column_equilibrium)}; it must be one probability per state."
-            ) from None
-        if q.ndim != 1 or q.size == 0:
-            raise InputError(
-                f"The equilibrium of column {d} has shape {q.shape}; it must be one probability per state."
-            )
-        if not MIN_SHARE <= q.min() <= q.max() < math.inf:
-            raise InputError(
-                f"The equilibrium of column {d} holds {q.min():g}; probabilities must be above 0 (and at least "
-                f"{MIN_SHARE:g}): leave unused states out."
-            )
-        total = q.sum()
-        if abs(total - 1) > 1e-8:
-            raise InputError(f"The equilibrium of column {d} adds up to {total:g}; probabilities must add up to 1.")
-        q /= total
-        q.setflags(write=False)
-        columns.append(q)
-        last = column_equilibrium
-    if not columns:
-        raise InputError("equilibrium is empty; it must have one vector of probabilities for each column.")
-    if shared and any(len(q) != len(columns[0]) or np.any(q != columns[0]) for q in columns if q is not columns[0]):
-        raise InputError("With share_equilibrium all columns have one equilibrium; give one vector of probabilities.")
-    return tuple(columns)

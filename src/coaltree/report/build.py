@@ -35,7 +35,7 @@ from .text import MIN_ROWS, MINUS
 FloatArray = NDArray[np.float64]
 
 
-def report_page(model: FittedModel, title: str | None = None, compared: Sequence[ComparedModel] = ()) -> str:
+def report_page(model: FittedModel, title: str | None = None, comparison: Sequence[ComparedModel] = ()) -> str:
     """Return the report on a fitted model as one HTML page.
 
     Parameters
@@ -44,7 +44,7 @@ def report_page(model: FittedModel, title: str | None = None, compared: Sequence
         With flat clusters.
     title : str, optional
         Heading of the page; by default the number of rows.
-    compared : sequence of ComparedModel, default ()
+    comparison : sequence of ComparedModel, default ()
         Models that were compared by their evidence, see `coaltree.workflow.comparison`.
 
     Returns
@@ -52,10 +52,10 @@ def report_page(model: FittedModel, title: str | None = None, compared: Sequence
     str
     """
     check_packages()
-    return page(report_facts(model, title, compared))
+    return page(report_facts(model, title, comparison))
 
 
-def report_facts(model: FittedModel, title: str | None = None, compared: Sequence[ComparedModel] = ()) -> ReportFacts:
+def report_facts(model: FittedModel, title: str | None = None, comparison: Sequence[ComparedModel] = ()) -> ReportFacts:
     """Collect the facts of the report on a fitted model.
 
     Parameters
@@ -63,7 +63,7 @@ def report_facts(model: FittedModel, title: str | None = None, compared: Sequenc
     model : FittedModel
         With flat clusters.
     title : str, optional
-    compared : sequence of ComparedModel, default ()
+    comparison : sequence of ComparedModel, default ()
 
     Returns
     -------
@@ -98,11 +98,11 @@ def report_facts(model: FittedModel, title: str | None = None, compared: Sequenc
         remarks=tuple(model.remarks),
         sample=_sample(model),
         version=__version__,
-        evidence=_evidence(compared),
+        evidence=_evidence(comparison),
     )
 
 
-def _evidence(compared: Sequence[ComparedModel]) -> EvidenceFacts | None:
+def _evidence(comparison: Sequence[ComparedModel]) -> EvidenceFacts | None:
     """Write a comparison of models, if there is one."""
     models = [
         (
@@ -112,9 +112,9 @@ def _evidence(compared: Sequence[ComparedModel]) -> EvidenceFacts | None:
             f"{model.log_bayes_factor:.1f} ± {model.bayes_factor_error:.1g}".replace("-", MINUS) if k else "0",
             model.words,
         )
-        for k, model in enumerate(compared)
+        for k, model in enumerate(comparison)
     ]
-    return EvidenceFacts(describe_comparison(compared), models) if models else None
+    return EvidenceFacts(describe_comparison(comparison), models) if models else None
 
 
 def _leave_out(model: FittedModel) -> HeldOut | None:

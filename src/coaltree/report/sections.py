@@ -90,10 +90,10 @@ def differences(column: ColumnFacts, inside: FloatArray, total: FloatArray) -> D
     """
     outside = total - inside
     if isinstance(column, RealFacts):
-        both = (inside[:, 0] > 0) & (outside[:, 0] > 0)
+        in_both = (inside[:, 0] > 0) & (outside[:, 0] > 0)
         within, without = (part[:, 1] / np.maximum(part[:, 0], 1) for part in (inside, outside))
         return Differences(
-            np.where(both, within - without, 0.0),
+            np.where(in_both, within - without, 0.0),
             column.mean + column.sd * within,
             column.mean + column.sd * without,
             np.full(len(inside), -1),
@@ -268,12 +268,12 @@ def shared_parameters(facts: ReportFacts) -> SharedParameters | None:
     each = [facts.parameters[column.name] for column in facts.real]
     if "noise_sd" not in first:  # a user-defined process may have none
         return SharedParameters("", _half_height(first))
-    noises = [(float(of["noise_sd"]) / float(of["sd"])) ** 2 for of in each]
+    noises = [(float(values["noise_sd"]) / float(values["sd"])) ** 2 for values in each]
     noise = noises[0]
     if max(noises) - min(noises) > NOISE_TOLERANCE * max(noises):  # each column has its own noise
         return SharedParameters("", _half_height(first))
-    told = format_percent(noise / (1 + noise)) if "rate" in first else format_number(round_significant(noise, 3))
-    return SharedParameters(told, _half_height(first))
+    noise_text = format_percent(noise / (1 + noise)) if "rate" in first else format_number(round_significant(noise, 3))
+    return SharedParameters(noise_text, _half_height(first))
 
 
 def real_parameters(facts: ReportFacts) -> list[RealParameters]:
@@ -304,10 +304,14 @@ def categorical_parameters(facts: ReportFacts) -> list[CategoricalParameters]:
         shares = sorted(
             zip(column.categories, equilibrium.values(), strict=bool(equilibrium)), key=lambda pair: -pair[1]
         )
-        told = [(category, format_percent(float(share))) for category, share in shares[:MAX_SHARES]]
+        shown_shares = [(category, format_percent(float(share))) for category, share in shares[:MAX_SHARES]]
         views.append(
             CategoricalParameters(
-                column.name, _half_height(parameters), format_signal(parameters), told, len(shares) - len(told)
+                column.name,
+                _half_height(parameters),
+                format_signal(parameters),
+                shown_shares,
+                len(shares) - len(shown_shares),
             )
         )
     return views
@@ -395,11 +399,11 @@ def odd_cells(columns: Sequence[ColumnFacts], held_out: HeldOutFacts, max_cells:
     tails = np.column_stack([log_tails(column, held_out)[even_rows] for column in columns])
     order = np.argsort(tails, axis=None, kind="stable")[:max_cells]
     cells = np.column_stack(np.unravel_index(order, tails.shape)).tolist()
-    listed = [
+    entries = [
         _odd_cell(columns[j], held_out, int(even_rows[k]), float(tails[k, j])) for k, j in cells if tails[k, j] < 0
     ]
     n_cells = sum(int(np.sum(~column.missing[held_out.inspected[even_rows]])) for column in columns)
-    return OddCells(listed, int(np.sum(tails < np.log(RARE))), n_cells)
+    return OddCells(entries, int(np.sum(tails < np.log(RARE))), n_cells)
 
 
 def odd_rows(columns: Sequence[ColumnFacts], held_out: HeldOutFacts) -> OddRows:
@@ -421,7 +425,7 @@ def odd_rows(columns: Sequence[ColumnFacts], held_out: HeldOutFacts) -> OddRows:
     order = np.argsort(np.round(held_out.scores, 9), kind="stable")
     n_outliers = int(np.sum(below > limit))
     tails = [log_tails(column, held_out) for column in columns] if held_out.hidden_at_once else []
-    listed = [
+    rows = [
         OddRow(
             int(held_out.rows[k]),
             float(below[k]),
@@ -431,14 +435,14 @@ def odd_rows(columns: Sequence[ColumnFacts], held_out: HeldOutFacts) -> OddRows:
         for k in order[: int(np.clip(n_outliers, MIN_ODD_ROWS, MAX_ODD_ROWS))].tolist()
         if below[k] > 0
     ]
-    return OddRows(listed, n_outliers, limit)
+    return OddRows(rows, n_outliers, limit)
 
 
 def _reasons(columns: Sequence[ColumnFacts], held_out: HeldOutFacts, tails: list[FloatArray], k: int) -> list[OddCell]:
-    odd = sorted(
+    odd_columns = sorted(
         (float(column_tails[k]), j) for j, column_tails in enumerate(tails) if column_tails[k] < np.log(UNLIKELY)
     )
-    return [_odd_cell(columns[j], held_out, k, tail) for tail, j in odd[:MAX_CELLS_PER_ROW]]
+    return [_odd_cell(columns[j], held_out, k, tail) for tail, j in odd_columns[:MAX_CELLS_PER_ROW]]
 
 
 def _odd_cell(column: ColumnFacts, held_out: HeldOutFacts, k: int, log_tail: float) -> OddCell:
@@ -452,10 +456,10 @@ def describe_held_out(facts: ReportFacts) -> str:
     if not len(held_out.rows):
         return ""
     all_rows = len(held_out.rows) == n
-    which = "Each row was" if all_rows else f"To save time, {len(held_out.rows):,} of the {n:,} rows were"
+    subject = "Each row was" if all_rows else f"To save time, {len(held_out.rows):,} of the {n:,} rows were"
     together = "" if held_out.at_once == 1 else f", up to {held_out.at_once:,} of them at a time,"
     them = "it" if all_rows else "them"
-    text = f"{which} removed from the tree{together} and compared with what the other rows predict for {them}."
+    text = f"{subject} removed from the tree{together} and compared with what the other rows predict for {them}."
     n_even = int(np.sum(held_out.evenly))
     of_rows = "" if n_even == n else f" of {n_even:,} rows, chosen evenly from all, and of the oddest rows"
     if held_out.hidden_at_once == 1:

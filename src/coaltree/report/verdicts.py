@@ -103,9 +103,11 @@ def convergence_verdict(chains: ChainFacts) -> Verdict:
         f"on where they started. Successive trees of a chain are similar: for heights and densities, the sample of "
         f"{count(chains.n_trees, 'tree')} is worth {worth} independent ones."
     )
-    tried = [f"{move} {format_percent(share)}" for move, share in chains.acceptance.items() if not math.isnan(share)]
-    if tried:
-        sentence += f" Share of proposed moves that were accepted: {', '.join(tried)}."
+    acceptance_rates = [
+        f"{move} {format_percent(share)}" for move, share in chains.acceptance.items() if not math.isnan(share)
+    ]
+    if acceptance_rates:
+        sentence += f" Share of proposed moves that were accepted: {', '.join(acceptance_rates)}."
     return Verdict("Have the Markov chains converged?", state, sentence)
 
 
@@ -147,9 +149,9 @@ def signal_verdict(facts: ReportFacts) -> Verdict:
         if parameters.get("signal_high", parameters["signal"]) < MAX_WEAK_SIGNAL
     ]
     if weak:
-        named = ", ".join(shorten_name(name) for name in weak[-MAX_NAMES:])
+        names = ", ".join(shorten_name(name) for name in weak[-MAX_NAMES:])
         rest = f" and {count(len(weak) - MAX_NAMES, 'more column')}" if len(weak) > MAX_NAMES else ""
-        sentence += f" Almost unrelated to the tree: {named}{rest}."
+        sentence += f" Almost unrelated to the tree: {names}{rest}."
     return Verdict(question, "plain", sentence)
 
 
@@ -158,8 +160,8 @@ def outlier_verdict(facts: ReportFacts, rows: OddRows) -> Verdict | None:
     if not len(facts.held_out.rows):
         return None
     question = "Are there outliers?"
-    n, n_seen = facts.tree.n_leaves, len(facts.held_out.rows)
-    rows_in_words = f"the {n:,} rows" if n_seen == n else f"{n_seen:,} rows, chosen evenly from all {n:,},"
+    n, n_held_out = facts.tree.n_leaves, len(facts.held_out.rows)
+    rows_in_words = f"the {n:,} rows" if n_held_out == n else f"{n_held_out:,} rows, chosen evenly from all {n:,},"
     if not rows.n_outliers:
         return Verdict(
             question, "good", f"None of {rows_in_words} is far less likely than the typical row, given the others."
@@ -178,10 +180,10 @@ def odd_cell_verdict(facts: ReportFacts, cells: OddCells) -> Verdict | None:
         return None
     by_chance = RARE * cells.n_cells
     n_rows = int(np.sum(facts.held_out.evenly))
-    where = "" if n_rows == facts.tree.n_leaves else f" of {n_rows:,} rows"
+    among = "" if n_rows == facts.tree.n_leaves else f" of {n_rows:,} rows"
     number = "none is" if not cells.n_rare else "1 is" if cells.n_rare == 1 else f"{cells.n_rare:,} are"
     answer = (
-        f"Of {cells.n_cells:,} observed cells{where}, {number} as odd as only one cell in 1,000 should be; about "
+        f"Of {cells.n_cells:,} observed cells{among}, {number} as odd as only one cell in 1,000 should be; about "
         f"{by_chance:,.1f} are expected by chance."
     )
     state = "plain" if cells.n_rare else "good"

@@ -323,8 +323,8 @@ def is_set(codes: NDArray[Any]) -> NDArray[np.bool_]:
 
 def is_valid_set(codes: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which negative numbers are codes of sets of at least two states."""
-    whole = (np.floor(codes) == codes) & (codes > -(2.0**MAX_SET_STATES))
-    masks = np.where(whole, -codes, 0).astype(np.int64)
+    is_integer = (np.floor(codes) == codes) & (codes > -(2.0**MAX_SET_STATES))
+    masks = np.where(is_integer, -codes, 0).astype(np.int64)
     return np.asarray(np.bitwise_count(masks) >= 2)
 
 

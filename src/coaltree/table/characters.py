@@ -105,10 +105,10 @@ def parse_phylip(text: str, source: str, gaps: Gaps = "missing", datatype: str |
     lines = [(number, line) for number, line in lines if line.strip()]
     header = lines[0][1].split() if lines else []
     if len(header) < 2 or not all(word.isascii() and word.isdigit() for word in header[:2]):
-        found = f"begins with {quote(lines[0][1])}" if lines else "is empty"
+        content = f"begins with {quote(lines[0][1])}" if lines else "is empty"
         raise InputError(
-            f"{source}, line {lines[0][0] if lines else 1}: the file {found}, but a PHYLIP file begins with the numbers of taxa "
-            "and of characters, such as 12 898."
+            f"{source}, line {lines[0][0] if lines else 1}: the file {content}, but a PHYLIP file begins with the numbers of "
+            "taxa and of characters, such as 12 898."
         )
     n_taxa, n_characters = (min(int(word), 10**9) for word in header[:2])
     if not n_taxa or not n_characters:
@@ -302,9 +302,9 @@ def read_character_table(
         if options.get(name):
             raise InputError(f"{option} is for tables: the columns of {file.name} are what the file says.")
     characters = parse_file(file, gaps=gaps or "missing")
-    dropped = {column for name in drop for column in characters.partitions.get(name, (name,))}
-    check_known([column.name for column in characters.columns], sorted(dropped), "--drop", file.name)
-    columns = [column for column in characters.columns if column.name not in dropped]
+    dropped_columns = {column for name in drop for column in characters.partitions.get(name, (name,))}
+    check_known([column.name for column in characters.columns], sorted(dropped_columns), "--drop", file.name)
+    columns = [column for column in characters.columns if column.name not in dropped_columns]
     if not columns:
         raise InputError(f"No columns of {file.name} are left to cluster by: all are dropped.")
     return FileTable(_to_polars(replace(characters, columns=columns)), characters.taxa, None, ())

@@ -111,11 +111,13 @@ class _DataSet:
         self.read, self.names, self.source = read, set(names), source
         # For the term of each table: its file, and the terms of its columns by name.
         self.tables: dict[str, tuple[str, dict[str, str]]] = {}
-        found = sorted(name for name in names if name.endswith("-metadata.json"))
-        if len(found) > 1:
-            raise InputError(f"{source} has several metadata files, {listing(found)}: keep those of one data set.")
-        if found:
-            self._read_metadata(found[0])
+        metadata_files = sorted(name for name in names if name.endswith("-metadata.json"))
+        if len(metadata_files) > 1:
+            raise InputError(
+                f"{source} has several metadata files, {listing(metadata_files)}: keep those of one data set."
+            )
+        if metadata_files:
+            self._read_metadata(metadata_files[0])
         else:
             self.tables = {term: (file, {}) for term, file in _FILES.items() if file in self.names}
 

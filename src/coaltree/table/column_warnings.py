@@ -60,13 +60,13 @@ def describe_copies(columns: Sequence[Column]) -> list[str]:
     pairs = sorted(copies.items())
     if not pairs:
         return []
-    listed = "; ".join(
+    names = "; ".join(
         f"{quote(columns[later].name)} of {quote(columns[first].name)}" for later, first in pairs[:_MAX_LISTED_COPIES]
     )
     more = f"; and {len(pairs) - _MAX_LISTED_COPIES} more" if len(pairs) > _MAX_LISTED_COPIES else ""
     return [
         f"{count(len(pairs), 'column is a copy of another', 'columns are copies of others')}, up to unit, sign or names of "
-        f"categories, so the same information counts twice: {listed}{more}. Drop {'it' if len(pairs) == 1 else 'them'} unless "
+        f"categories, so the same information counts twice: {names}{more}. Drop {'it' if len(pairs) == 1 else 'them'} unless "
         "that is intended."
     ]
 
@@ -128,10 +128,10 @@ def _add_partial_copies(copies: dict[int, int], columns: Sequence[tuple[int, Col
         for first in cells:
             if first >= later:
                 break
-            both = observed[first] & observed[later]
-            if first in copies or np.array_equal(observed[first], observed[later]) or not both.any():
+            both_observed = observed[first] & observed[later]
+            if first in copies or np.array_equal(observed[first], observed[later]) or not both_observed.any():
                 continue
-            a, b = cells[first][both], values[both]
+            a, b = cells[first][both_observed], values[both_observed]
             equal = _are_linear(a, b) if real else _have_same_groups(a, b)
             if equal and _surprisal(a) >= least:
                 copies[later] = first
@@ -223,16 +223,16 @@ def describe_tails(
             rows = np.array([dominant])
         if rows is None:
             continue
-        ranked = _rank_cells(column.values, codes[column.name], rows)
+        ranked_cells = _rank_cells(column.values, codes[column.name], rows)
         # Rows that the tree separates together with an extreme one may have ordinary cells.
-        cells = [cell for cell in ranked if cell.distance >= MIN_EXTREME_DISTANCE]
+        cells = [cell for cell in ranked_cells if cell.distance >= MIN_EXTREME_DISTANCE]
         if cells:
             extremes.append(_ExtremeCells(column, cells, dominant is not None))
     if not extremes:
         return []
     is_one_cell, is_one_column = sum(len(tail.cells) for tail in extremes) == 1, len(extremes) == 1
     pronoun = "it" if is_one_cell else "them"
-    listed = [
+    descriptions = [
         f"{quote(tail.column.name)} ({_describe_cells(tail, table.row_names)})"
         for tail in extremes[:_MAX_LISTED_COLUMNS]
     ]
@@ -251,7 +251,7 @@ def describe_tails(
     helps = any(_power_helps(tail, codes[tail.column.name]) for tail in extremes)
     return [
         f"{'A cell is' if is_one_cell else 'Cells are'} extreme in {'column' if is_one_column else 'columns'} "
-        f"{', '.join(listed)}{more}: {', and '.join(effects)}. Check {pronoun}, {'' if helps else 'and '}make {pronoun} "
+        f"{', '.join(descriptions)}{more}: {', and '.join(effects)}. Check {pronoun}, {'' if helps else 'and '}make {pronoun} "
         f"missing if wrong{_REMEDY if helps else ''}."
     ]
 

@@ -405,11 +405,11 @@ def _can_pool(cells: Cells, column: CategoricalColumn) -> bool:
 def _pool_categories(column: CategoricalColumn) -> CategoricalColumn:
     """Keep the most frequent categories; ties go to the first in order."""
     counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories))
-    kept = np.sort(np.argsort(-counts, kind="stable")[: MAX_TEXT_CATEGORIES - 1])
-    renumbered = np.full(len(column.categories) + 1, len(kept), dtype=np.intp)
-    renumbered[kept] = np.arange(len(kept))
+    frequent = np.sort(np.argsort(-counts, kind="stable")[: MAX_TEXT_CATEGORIES - 1])
+    renumbered = np.full(len(column.categories) + 1, len(frequent), dtype=np.intp)
+    renumbered[frequent] = np.arange(len(frequent))
     renumbered[-1] = -1  # selected by the code of a missing cell
-    categories = (*(column.categories[code] for code in kept.tolist()), POOLED_CATEGORY)
+    categories = (*(column.categories[code] for code in frequent.tolist()), POOLED_CATEGORY)
     return replace(column, codes=renumbered[column.codes], categories=categories)
 
 

@@ -127,8 +127,8 @@ def is_blank(record: Sequence[str]) -> bool:
 
 def split_at_blanks(lines: Iterable[str]) -> Iterator[list[str]]:
     """Split lines into the fields between runs of blanks."""
-    stripped = (line.strip() for line in lines)
-    return csv.reader((line for line in stripped if line), delimiter=" ", skipinitialspace=True, strict=True)
+    stripped_lines = (line.strip() for line in lines)
+    return csv.reader((line for line in stripped_lines if line), delimiter=" ", skipinitialspace=True, strict=True)
 
 
 def to_utf8(data: bytes, source: str) -> bytes:
@@ -403,7 +403,7 @@ def read_text_columns(
     missing = sorted({"", *(value.strip() for value in na_values)})
     columns = _read_as_text(polars, text, source).get_columns()
     texts: dict[str, Any] = {}
-    typed: dict[str, Any] = {}
+    typed_columns: dict[str, Any] = {}
     n_at_once = max(_N_CELLS_AT_ONCE // text.n_rows, 1)
     columns.reverse()
     while columns:
@@ -412,23 +412,23 @@ def read_text_columns(
         cell = polars.all().str.strip_chars()
         for column in batch.select(polars.when(~cell.is_in(missing)).then(cell)).iter_columns():
             name = text.header[int(column.name)]
-            typed[name] = _find_type(polars, column)
-            kept = keep_text is None or name in keep_text or typed[name].dtype == polars.String
-            if kept or _is_grouped(polars, typed[name].dtype, column, text.delimiter):
+            typed_columns[name] = _find_type(polars, column)
+            keeps_text = keep_text is None or name in keep_text or typed_columns[name].dtype == polars.String
+            if keeps_text or _is_grouped(polars, typed_columns[name].dtype, column, text.delimiter):
                 texts[name] = column
     decimal = [
         name
         for name, column in texts.items()
-        if typed[name].dtype == polars.String and _has_decimal_commas(column, text.delimiter)
+        if typed_columns[name].dtype == polars.String and _has_decimal_commas(column, text.delimiter)
     ]
     # A file with decimal commas has no decimal points, so points group the digits of its integers.
     grouped = [
         name
         for name, column in texts.items()
-        if decimal and _is_grouped(polars, typed[name].dtype, column, text.delimiter)
+        if decimal and _is_grouped(polars, typed_columns[name].dtype, column, text.delimiter)
     ]
-    typed |= {name: _read_local(polars, texts[name]) for name in (*decimal, *grouped)}
-    return TextColumns(texts, polars.DataFrame(typed), LocalNumbers(tuple(decimal), tuple(grouped)))
+    typed_columns |= {name: _read_local(polars, texts[name]) for name in (*decimal, *grouped)}
+    return TextColumns(texts, polars.DataFrame(typed_columns), LocalNumbers(tuple(decimal), tuple(grouped)))
 
 
 def _read_as_text(polars: Any, text: DelimitedText, source: str) -> Any:

@@ -330,10 +330,10 @@ def _check_same_columns(table: Table, encoding: Encoding) -> None:
     if table.column_names != encoding.column_names:
         absent = [name for name in encoding.column_names if name not in table.column_names]
         extra = [name for name in table.column_names if name not in encoding.column_names]
-        found = [f"{what} {listing(names)}" for what, names in (("lacks", absent), ("adds", extra)) if names]
+        differences = [f"{verb} {listing(names)}" for verb, names in (("lacks", absent), ("adds", extra)) if names]
         raise InputError(
             "The columns must be those of the fit, in the same order: the table "
-            f"{' and '.join(found) if found else 'has them in another order'}."
+            f"{' and '.join(differences) if differences else 'has them in another order'}."
         )
     categories = iter(encoding.categories)
     for column, kind in zip(table.columns, encoding.kinds, strict=True):
@@ -401,11 +401,11 @@ def read_new_rows(
                 stacklevel=4,  # the line that calls an estimator
             )
     else:
-        expected, found = len(encoding.column_names), len(source.names)
-        if found != expected:
+        expected, n_columns = len(encoding.column_names), len(source.names)
+        if n_columns != expected:
             # The wording of scikit-learn, which its checks expect.
             raise InputError(
-                f"X has {found} features, but {estimator} is expecting {expected} features as input: columns without "
+                f"X has {n_columns} features, but {estimator} is expecting {expected} features as input: columns without "
                 f"names are those of the fit in the same order, which are {listing(encoding.column_names, limit=10)}."
             )
         positions = source.positions

@@ -141,10 +141,10 @@ def _fill_columns(
 def _check_fills(fills: Fills, n_columns: int) -> list[tuple[int, tuple[IntArray, list[Category]]]]:
     """Return the fills that have rows, with values as Python scalars."""
     checked = []
-    for j, (given, cells) in fills.items():
+    for j, (positions, cells) in fills.items():
         if not 0 <= j < n_columns:
             raise InputError(f"fills names the column {j}, but the columns of X go from 0 to {n_columns - 1}.")
-        rows: IntArray = np.asarray(given, dtype=np.intp).reshape(-1)
+        rows: IntArray = np.asarray(positions, dtype=np.intp).reshape(-1)
         values = [value.item() if isinstance(value, np.generic) else value for value in cells]
         if len(rows) != len(values):
             raise InputError(f"fills has {count(len(values), 'value')} for {count(len(rows), 'row')} of column {j}.")
@@ -243,8 +243,8 @@ def _fill_polars(series: Any, rows: IntArray, values: Sequence[Category]) -> Any
     else:
         physical = _to_physical(values, nw.from_native(series, series_only=True).dtype, dtype)
         new = polars.Series(physical, dtype=None if dtype.is_temporal() else dtype).cast(dtype)
-    both = polars.concat([series.cast(new.dtype), new.alias(series.name)])
-    return both.gather(_replace_positions(len(series), rows))
+    combined = polars.concat([series.cast(new.dtype), new.alias(series.name)])
+    return combined.gather(_replace_positions(len(series), rows))
 
 
 def _fill_arrow(column: Any, rows: IntArray, values: Sequence[Category]) -> Any:
@@ -258,9 +258,9 @@ def _fill_arrow(column: Any, rows: IntArray, values: Sequence[Category]) -> Any:
     positions = _replace_positions(len(column), rows)
     if arrow.types.is_dictionary(dtype):
         cells = arrow.chunked_array(column.unify_dictionaries().chunks, type=dtype).combine_chunks()
-        found, new = _find_labels(values, [python_value(label) for label in cells.dictionary.to_pylist()])
+        codes_of_cells, new = _find_labels(values, [python_value(label) for label in cells.dictionary.to_pylist()])
         labels = arrow.concat_arrays([cells.dictionary, _to_arrow(arrow, new, dtype.value_type)])
-        codes = arrow.concat_arrays([cells.indices, arrow.array(found, type=dtype.index_type)])
+        codes = arrow.concat_arrays([cells.indices, arrow.array(codes_of_cells, type=dtype.index_type)])
         codes = codes.take(arrow.array(positions))
         return arrow.chunked_array([arrow.DictionaryArray.from_arrays(codes, labels, ordered=dtype.ordered)])
     new_cells = arrow.array(_to_one_type(values)) if arrow.types.is_null(dtype) else _to_arrow(arrow, values, dtype)

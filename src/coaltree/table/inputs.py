@@ -144,11 +144,11 @@ def as_matrix(X: ArrayLike) -> FloatArray:
             X = X.to_numpy(dtype=np.float64, na_value=np.nan)
         elif hasattr(X, "to_numpy"):
             X = X.to_numpy()
-        given = np.asarray(X)
-        if given.dtype.kind == "c":
+        array = np.asarray(X)
+        if array.dtype.kind == "c":
             raise TypeError("complex numbers")
         with np.errstate(over="ignore"):  # longer floats become infinite, which is reported below
-            matrix = np.array(given, dtype=np.float64)
+            matrix = np.array(array, dtype=np.float64)
     except Exception as error:  # conversions of the objects in it may raise anything
         raise InputError(
             f"The table could not be read as numbers ({shorten(str(error))}). Pass real values or state codes, with NaN for "
@@ -334,9 +334,9 @@ def _unknown_cells(series: nw.Series[Any], native: Any, context: ColumnContext) 
     )
 
 
-def _complex_error(what: str) -> InputError:
+def _complex_error(subject: str) -> InputError:
     return InputError(
-        f"Complex data not supported: {what}; split it into real and imaginary part, or drop the imaginary part."
+        f"Complex data not supported: {subject}; split it into real and imaginary part, or drop the imaginary part."
     )
 
 
@@ -549,16 +549,16 @@ def _check_sets(values: Sequence[Any], context: ColumnContext) -> None:
             wrong = [member for member in value if is_blank(member) or _classify_type(type(member)) not in _IN_SETS]
             wrong += [member for member in value if isinstance(member, float | np.floating) and math.isinf(member)]
             if wrong or not value:
-                what = f"holds {quote(wrong[0])}" if wrong else "is empty"
+                problem = f"holds {quote(wrong[0])}" if wrong else "is empty"
                 raise InputError(
-                    f"Column {quote(context.column)}, {context.row(i)}: the set {quote(set(value))} {what}. A set names the "
+                    f"Column {quote(context.column)}, {context.row(i)}: the set {quote(set(value))} {problem}. A set names the "
                     "categories of which a cell has one, as text, numbers or booleans; use None if nothing is known."
                 )
 
 
-def _first_row(values: Sequence[Any], kinds: dict[type, str], wanted: str) -> int:
+def _first_row(values: Sequence[Any], kinds: dict[type, str], kind: str) -> int:
     """Return the row of the first observed cell of a kind; the number of rows if there is none."""
-    rows = (i for i, v in enumerate(values) if kinds[type(v)] == wanted and not is_missing(v))
+    rows = (i for i, v in enumerate(values) if kinds[type(v)] == kind and not is_missing(v))
     return next(rows, len(values))
 
 

@@ -97,12 +97,12 @@ def distinct_names(labels: Iterable[object]) -> tuple[str, ...]:
         used = set(names)
     if len(used) == len(names):
         return tuple(names)
-    seen: set[str] = set()
+    assigned: set[str] = set()
     next_suffix: dict[str, int] = {}
     example, n_renamed = "", 0
     for i, name in enumerate(names):
-        if name not in seen:
-            seen.add(name)
+        if name not in assigned:
+            assigned.add(name)
             continue
         suffix = next_suffix.get(name, 2)
         while f"{name}_{suffix}" in used:

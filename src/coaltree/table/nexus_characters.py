@@ -127,22 +127,22 @@ class _Parser(NexusText):
     def parse(self) -> Characters:
         """Parse the whole text."""
         block_line = ""
-        for word, place, end in self.statements("read FASTA and PHYLIP files by their endings .fasta and .phy"):
+        for word, offset, end in self.statements("read FASTA and PHYLIP files by their endings .fasta and .phy"):
             if word == "begin":
-                names = [name.lower() for name, _ in self.names(place, end)]
+                names = [name.lower() for name, _ in self.names(offset, end)]
                 self.block_name = names[0] if names else "nameless"
-                self.block, block_line = _Block(), self.line(place)
+                self.block, block_line = _Block(), self.line(offset)
             elif word in ("end", "endblock"):
                 if self.block_name in ("data", "characters") and not self.block.line:
                     raise InputError(f"The {self.block_name} block that begins on {block_line} has no matrix.")
                 self.block_name = ""
             elif self.block_name in ("taxa", "data", "characters"):
-                self.read_statement(word, place, end)
+                self.read_statement(word, offset, end)
             if self.block_name in _SET_BLOCKS:
                 if word == "charset":
-                    self.read_charset(place, end)
+                    self.read_charset(offset, end)
                 elif word in ("partition", "charpartition"):
-                    self.read_partition(place, end)
+                    self.read_partition(offset, end)
         if self.block_name:
             raise InputError(
                 f"The {self.block_name} block that begins on {block_line} is never closed, so the file seems to be cut off; read "
@@ -155,40 +155,40 @@ class _Parser(NexusText):
             )
         return self.join()
 
-    def error(self, place: int, words: str) -> InputError:
+    def error(self, offset: int, words: str) -> InputError:
         """Return an error at a position of the text."""
-        return InputError(f"{self.source}, {self.line(place)}: {words}")
+        return InputError(f"{self.source}, {self.line(offset)}: {words}")
 
     # -- statements ----------------------------------------------------------------------------
 
-    def read_statement(self, word: str, place: int, end: int) -> None:
+    def read_statement(self, word: str, offset: int, end: int) -> None:
         """Read a statement of a block of taxa or characters."""
         if word == "taxlabels":
-            self.taxa = [name for name, comma in self.names(place, end) if not comma]
+            self.taxa = [name for name, comma in self.names(offset, end) if not comma]
             if len(set(self.taxa)) < len(self.taxa):
                 twice = next(name for k, name in enumerate(self.taxa) if name in self.taxa[:k])
-                raise self.error(place, f"Taxon {quote(twice)} occurs twice in TAXLABELS; names must differ.")
+                raise self.error(offset, f"Taxon {quote(twice)} occurs twice in TAXLABELS; names must differ.")
         elif self.block_name == "taxa":
             return
         elif word == "dimensions":
-            options = self.options(place, end)
-            self.block.n_taxa = self.number(options, "ntax", place)
-            self.block.n_characters = self.number(options, "nchar", place)
+            options = self.options(offset, end)
+            self.block.n_taxa = self.number(options, "ntax", offset)
+            self.block.n_characters = self.number(options, "nchar", offset)
         elif word == "format":
-            self.read_format(place, end)
+            self.read_format(offset, end)
         elif word == "charlabels":
-            names = [name for name, comma in self.names(place, end) if not comma]
+            names = [name for name, comma in self.names(offset, end) if not comma]
             self.block.names = dict(enumerate(names))
         elif word == "charstatelabels":
-            self.read_character_names(place, end)
+            self.read_character_names(offset, end)
         elif word == "eliminate":
-            self.block.eliminated = (place, end)
+            self.block.eliminated = (offset, end)
         elif word == "matrix":
-            self.read_matrix(place, end)
+            self.read_matrix(offset, end)
 
-    def options(self, place: int, end: int) -> dict[str, str]:
+    def options(self, offset: int, end: int) -> dict[str, str]:
         """Return the options ``NAME=VALUE`` of a statement; those without a value are "yes"."""
-        text, options, position = self.without_comments(place, end), dict[str, str](), 0
+        text, options, position = self.without_comments(offset, end), dict[str, str](), 0
         while match := _KEY.search(text, position):
             key, position = match.group(1).lower(), match.end()
             options[key] = "yes"
@@ -199,18 +199,18 @@ class _Parser(NexusText):
                 position = position if value is None else value.end()
         return options
 
-    def number(self, options: dict[str, str], name: str, place: int) -> int | None:
+    def number(self, options: dict[str, str], name: str, offset: int) -> int | None:
         """Return a number of DIMENSIONS."""
         value = options.get(name)
         if value is None:
             return None
         if not (value.isascii() and value.isdigit()) or not 0 < int(value[:12]) <= MAX_CELLS:
-            raise self.error(place, f"{name.upper()} is {quote(value)} in DIMENSIONS; it must be a positive number.")
+            raise self.error(offset, f"{name.upper()} is {quote(value)} in DIMENSIONS; it must be a positive number.")
         return int(value)
 
-    def read_format(self, place: int, end: int) -> None:
+    def read_format(self, offset: int, end: int) -> None:
         """Read how the matrix is written."""
-        options, block = self.options(place, end), self.block
+        options, block = self.options(offset, end), self.block
         datatype = options.get("datatype", "standard")
         name, _, inside = datatype.partition("(")
         if name.strip().lower() == "mixed":
@@ -219,14 +219,14 @@ class _Parser(NexusText):
         block.datatype = "mixed" if block.mixed else find_datatype(datatype) or ""
         if not block.datatype or any(part in ("", "continuous") for part, _ in block.mixed):
             raise self.error(
-                place,
+                offset,
                 f"DATATYPE is {quote(datatype)}; known are {', '.join(DATATYPES)}, and such as mixed(DNA:1-50,Standard:51-60).",
             )
         for name in ("transpose", "items", "statesformat"):
             value = options.get(name, "no").lower().strip("()")
             if value not in ("no", "average", "statespresent"):
                 raise self.error(
-                    place, f"FORMAT has {name.upper()}, which is not supported: write a row for each taxon."
+                    offset, f"FORMAT has {name.upper()}, which is not supported: write a row for each taxon."
                 )
         symbols = options.get("symbols")
         if symbols is not None:
@@ -240,16 +240,16 @@ class _Parser(NexusText):
         block.respect_case = "respectcase" in options
         block.tokens = "notokens" not in options and options.get("tokens", "no").lower() == "yes"
 
-    def read_character_names(self, place: int, end: int) -> None:
+    def read_character_names(self, offset: int, end: int) -> None:
         """Read the names in CHARSTATELABELS, such as ``1 colour / red green, 2 size``; those of states are not used."""
         begins, position = True, 0
-        for token, comma in self.names(place, end):
+        for token, comma in self.names(offset, end):
             if comma:
                 begins, position = True, 0
             elif begins:
                 if not token.isascii() or not token.isdigit() or not 0 < int(token[:12]) <= MAX_COLUMNS:
                     raise self.error(
-                        place, f"CHARSTATELABELS has {quote(token)} where the number of a character belongs."
+                        offset, f"CHARSTATELABELS has {quote(token)} where the number of a character belongs."
                     )
                 begins, position = False, int(token)
             elif position:
@@ -260,15 +260,15 @@ class _Parser(NexusText):
 
     # -- the matrix ----------------------------------------------------------------------------
 
-    def read_matrix(self, place: int, end: int) -> None:
+    def read_matrix(self, offset: int, end: int) -> None:
         """Read the matrix of a block."""
         block = self.block
-        first = self.text.count("\n", 0, place) + 1
-        lines = [(first + k, line) for k, line in enumerate(self.without_comments(place, end).split("\n"))]
+        first = self.text.count("\n", 0, offset) + 1
+        lines = [(first + k, line) for k, line in enumerate(self.without_comments(offset, end).split("\n"))]
         lines = [(number, line) for number, line in lines if line.strip()]
         block.line = lines[0][0] if lines else first
         if not lines:
-            raise self.error(place, "The matrix is empty.")
+            raise self.error(offset, "The matrix is empty.")
         if not block.labelled:
             rows = self.read_unlabelled(lines)
         elif block.interleaved:
@@ -283,11 +283,13 @@ class _Parser(NexusText):
         n_characters = block.n_characters or len(rows[0].symbols)
         for row in rows:
             if len(row.symbols) != n_characters:
-                said = f"NCHAR says {n_characters:,}" if block.n_characters else f"the first taxon has {n_characters:,}"
+                reason = (
+                    f"NCHAR says {n_characters:,}" if block.n_characters else f"the first taxon has {n_characters:,}"
+                )
                 raise self.row_error(
                     row.last_line,
                     row,
-                    f"(from line {row.line}) has {count(len(row.symbols), 'character')}, but {said}",
+                    f"(from line {row.line}) has {count(len(row.symbols), 'character')}, but {reason}",
                 )
         expected = block.n_taxa or len(self.taxa)
         if expected and len(rows) != expected and (block.n_taxa or len(rows) > expected):
@@ -296,7 +298,7 @@ class _Parser(NexusText):
                 rows[-1],
                 f"is number {len(rows)} and the last of the matrix, but NTAX says {expected:,}",
             )
-        block.columns = self.make_columns(rows, n_characters, place)
+        block.columns = self.make_columns(rows, n_characters, offset)
         self.add_block(rows)
 
     def row_error(self, line: int, row: Row, words: str) -> InputError:
@@ -380,12 +382,12 @@ class _Parser(NexusText):
 
     # -- columns -------------------------------------------------------------------------------
 
-    def alphabet(self, datatype: str, place: int) -> Alphabet:
+    def alphabet(self, datatype: str, offset: int) -> Alphabet:
         """Return the alphabet of a datatype with the symbols of the block."""
         block = self.block
-        for what, symbol in (("MISSING", block.missing), ("GAP", block.gap)):
+        for option, symbol in (("MISSING", block.missing), ("GAP", block.gap)):
             if not symbol:
-                raise self.error(place, f"{what} has no symbol.")
+                raise self.error(offset, f"{option} has no symbol.")
         symbols = block.symbols if datatype == block.datatype or datatype == "standard" else None
         alphabet = make_alphabet(
             datatype,
@@ -399,15 +401,15 @@ class _Parser(NexusText):
             try:
                 alphabet.cells[match.group(1)] = alphabet.decode(match.group(2))
             except SymbolError as error:
-                raise self.error(place, f"EQUATE of the symbol {quote(match.group(1))}: {error}.") from None
+                raise self.error(offset, f"EQUATE of the symbol {quote(match.group(1))}: {error}.") from None
         return alphabet
 
-    def make_columns(self, rows: list[Row], n_characters: int, place: int) -> list[CharacterColumn]:
+    def make_columns(self, rows: list[Row], n_characters: int, offset: int) -> list[CharacterColumn]:
         """Return the columns of the rows of a matrix."""
         block = self.block
         if n_characters > MAX_COLUMNS:
             raise self.error(
-                place, f"The matrix has {n_characters:,} characters, and at most {MAX_COLUMNS:,} are read."
+                offset, f"The matrix has {n_characters:,} characters, and at most {MAX_COLUMNS:,} are read."
             )
         if block.match is not None:
             first = rows[0].symbols
@@ -418,10 +420,10 @@ class _Parser(NexusText):
             alphabets = [self.word_alphabet({row.symbols[j] for row in rows}) for j in range(n_characters)]
             alphabet_of = alphabets.__getitem__
         elif block.mixed:
-            alphabets = self.mixed_alphabets(n_characters, place)
+            alphabets = self.mixed_alphabets(n_characters, offset)
             alphabet_of = alphabets.__getitem__
         else:
-            alphabet = self.alphabet(block.datatype, place)
+            alphabet = self.alphabet(block.datatype, offset)
             alphabet_of = lambda _: alphabet  # noqa: E731
         names = default_names([alphabet_of(j).datatype for j in range(n_characters)])
         for j, name in block.names.items():
@@ -444,16 +446,16 @@ class _Parser(NexusText):
         alphabet.cells.update({self.block.missing: None, self.block.gap: "-" if self.gaps == "state" else None})
         return alphabet
 
-    def mixed_alphabets(self, n_characters: int, place: int) -> list[Alphabet]:
+    def mixed_alphabets(self, n_characters: int, offset: int) -> list[Alphabet]:
         """Return the alphabet of each position of a matrix of several datatypes."""
         alphabets: list[Alphabet | None] = [None] * n_characters
         for datatype, spec in self.block.mixed:
-            alphabet = self.alphabet(datatype, place)
-            for j in self.parse_positions(spec, n_characters, f"DATATYPE {datatype}", place):
+            alphabet = self.alphabet(datatype, offset)
+            for j in self.parse_positions(spec, n_characters, f"DATATYPE {datatype}", offset):
                 alphabets[j] = alphabet
         absent = [j for j, alphabet in enumerate(alphabets) if alphabet is None]
         if absent:
-            raise self.error(place, f"Character {absent[0] + 1} has no datatype among those of DATATYPE=mixed.")
+            raise self.error(offset, f"Character {absent[0] + 1} has no datatype among those of DATATYPE=mixed.")
         return [alphabet for alphabet in alphabets if alphabet is not None]
 
     def add_block(self, rows: list[Row]) -> None:
@@ -477,26 +479,26 @@ class _Parser(NexusText):
             raise InputError(f"{self.source} has no characters: ELIMINATE leaves none.")
         names = _make_distinct([column.name for column in columns])
         partitions: dict[str, tuple[str, ...]] = {}
-        for name, (place, end) in {**self.charsets, **self.partition_parts}.items():
-            positions = self.positions(place, end, len(columns), f"CHARSET {quote(name)}")
+        for name, (offset, end) in {**self.charsets, **self.partition_parts}.items():
+            positions = self.positions(offset, end, len(columns), f"CHARSET {quote(name)}")
             partitions[name] = tuple(names[j] for j in positions if is_used[j])
         named_columns = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
         return Characters(tuple(self.rows), list(compress(named_columns, is_used)), partitions)
 
     # -- sets of characters --------------------------------------------------------------------
 
-    def read_charset(self, place: int, end: int) -> None:
+    def read_charset(self, offset: int, end: int) -> None:
         """Note where the positions of a charset are; it may refer to charsets that come later."""
-        match = re.compile(r"\s*\*?\s*('[^']*'|[^\s=(*]+)\s*(?:\([^)]*\)\s*)?=").match(self.text, place, end)
+        match = re.compile(r"\s*\*?\s*('[^']*'|[^\s=(*]+)\s*(?:\([^)]*\)\s*)?=").match(self.text, offset, end)
         if match is None:
-            raise self.error(place, "A CHARSET has no name and '=', as in CHARSET coding = 2-457;")
+            raise self.error(offset, "A CHARSET has no name and '=', as in CHARSET coding = 2-457;")
         self.charsets[self.unquote(match.group(1))] = (match.end(), end)
 
-    def read_partition(self, place: int, end: int) -> None:
+    def read_partition(self, offset: int, end: int) -> None:
         """Note where the positions of the parts of a partition are."""
-        match = re.compile(r"\s*\*?\s*('[^']*'|[^\s=(*]+)\s*(?:\([^)]*\)\s*)?=").match(self.text, place, end)
+        match = re.compile(r"\s*\*?\s*('[^']*'|[^\s=(*]+)\s*(?:\([^)]*\)\s*)?=").match(self.text, offset, end)
         if match is None:
-            raise self.error(place, "A PARTITION has no name and '=', as in PARTITION genes = a: 1-200, b: 201-400;")
+            raise self.error(offset, "A PARTITION has no name and '=', as in PARTITION genes = a: 1-200, b: 201-400;")
         begin = match.end()
         for part in self.without_comments(begin, end).split(","):
             name, colon, _ = part.partition(":")
@@ -509,24 +511,24 @@ class _Parser(NexusText):
     def unquote(self, name: str) -> str:
         return name[1:-1] if len(name) > 1 and name[0] == name[-1] == "'" else name
 
-    def positions(self, place: int, end: int, n_characters: int, what: str) -> list[int]:
+    def positions(self, offset: int, end: int, n_characters: int, subject: str) -> list[int]:
         """Return the characters of a set, counted from 0."""
-        return self.parse_positions(self.without_comments(place, end), n_characters, what, place)
+        return self.parse_positions(self.without_comments(offset, end), n_characters, subject, offset)
 
-    def parse_positions(self, text: str, n_characters: int, subject: str, place: int) -> list[int]:
+    def parse_positions(self, text: str, n_characters: int, subject: str, offset: int) -> list[int]:
         r"""Return the characters of a text such as ``1-10 15 20-.\3 coding``, counted from 0."""
         positions: dict[int, None] = {}
-        todo: list[tuple[str, int]] = [(text, place)]
+        todo: list[tuple[str, int]] = [(text, offset)]
         used: set[str] = set()
         while todo:
-            text, place = todo.pop()
+            text, offset = todo.pop()
             for match in _RANGE.finditer(text):
                 low, high, step, name, other = match.groups()
                 if low is not None:
                     first, last = (n_characters if bound == "." else int(bound[:12]) for bound in (low, high or low))
                     if not 1 <= first <= last <= n_characters or (step is not None and not int(step[:12])):
                         raise self.error(
-                            place,
+                            offset,
                             f"{subject} names the characters {match.group().strip()}, but they go from 1 to {n_characters:,}.",
                         )
                     positions.update(dict.fromkeys(range(first - 1, last, int((step or "1")[:12]))))
@@ -536,37 +538,37 @@ class _Parser(NexusText):
                     charset = self.unquote(name)
                     if charset not in self.charsets:
                         raise self.error(
-                            place, f"{subject} names {quote(charset)}, which is neither a number nor a CHARSET."
+                            offset, f"{subject} names {quote(charset)}, which is neither a number nor a CHARSET."
                         )
                     if charset not in used:  # two charsets may refer to each other
                         used.add(charset)
                         begin, end = self.charsets[charset]
                         todo.append((self.without_comments(begin, end), begin))
                 elif other is not None:
-                    raise self.error(place, f"{subject} holds {quote(other)}, which is not a character.")
+                    raise self.error(offset, f"{subject} holds {quote(other)}, which is not a character.")
         return list(positions)
 
 
 def _make_distinct(names: list[str]) -> list[str]:
     """Make names distinct: the second and later of equal names get a number."""
-    taken, distinct = set(names), list[str]()
-    seen: set[str] = set()
+    used, distinct = set(names), list[str]()
+    assigned: set[str] = set()
     for name in names:
         candidate, number = name, 2
-        while candidate in seen or (candidate != name and candidate in taken):
+        while candidate in assigned or (candidate != name and candidate in used):
             candidate, number = f"{name}_{number}", number + 1
-        seen.add(candidate)
+        assigned.add(candidate)
         distinct.append(candidate)
     return distinct
 
 
 def _describe_line(text: str, message: str) -> str:
     """Return the taxon at the beginning of the line that a message names, if the line is in a matrix; otherwise nothing."""
-    found = re.search(r"line (\d+)", message)
+    match = re.search(r"line (\d+)", message)
     lines = text.split("\n")
-    if found is None or not re.search(r"^\s*matrix\b", "\n".join(lines[: int(found.group(1)) - 1]), re.I | re.M):
+    if match is None or not re.search(r"^\s*matrix\b", "\n".join(lines[: int(match.group(1)) - 1]), re.I | re.M):
         return ""
-    taxon = _TAXON.match(lines[int(found.group(1)) - 1])
+    taxon = _TAXON.match(lines[int(match.group(1)) - 1])
     return f" That line begins with {quote(taxon.group().strip())}." if taxon else ""
 
 

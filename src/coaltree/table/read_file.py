@@ -319,22 +319,22 @@ def read_parquet(polars: Any, file: TableFile) -> Any:
 def _suppress_error_output() -> Iterator[None]:
     """Drop what a block writes to standard error if it fails: a panic of polars prints a traceback of its own there."""
     try:
-        saved = os.dup(2)
+        descriptor = os.dup(2)
     except OSError:  # closed
         yield
         return
-    with tempfile.TemporaryFile() as held:
+    with tempfile.TemporaryFile() as buffer:
         if sys.stderr is not None:
             sys.stderr.flush()
-        os.dup2(held.fileno(), 2)
+        os.dup2(buffer.fileno(), 2)
         try:
             yield
-            os.dup2(saved, 2)
-            held.seek(0)
-            os.write(2, held.read())
+            os.dup2(descriptor, 2)
+            buffer.seek(0)
+            os.write(2, buffer.read())
         finally:
-            os.dup2(saved, 2)
-            os.close(saved)
+            os.dup2(descriptor, 2)
+            os.close(descriptor)
 
 
 def _read_parquet_bytes(polars: Any, data: bytes, source: str) -> Any:
@@ -494,11 +494,11 @@ def read_file(
     options |= {"--categorical": categorical, "--real": real}
     for option, names in options.items():
         check_known(frame.columns, names, option, file.name)
-    declared = {*drop, *categorical, *real}
-    id_column, indices = _find_index(frame, unnamed, id_column, declared, file.name)
+    declared_names = {*drop, *categorical, *real}
+    id_column, indices = _find_index(frame, unnamed, id_column, declared_names, file.name)
     drop = [*drop, *indices]
     if id_column is None:
-        id_column = _find_id_column(polars, frame, drop, declared)
+        id_column = _find_id_column(polars, frame, drop, declared_names)
         if id_column is not None:
             _warn_number_names(id_column, get_column(frame, id_column).to_list(), file.name)
     _check_used_once(options | {"--id-column": [id_column] if id_column else []})
@@ -511,7 +511,7 @@ def read_file(
     if not names:
         raise InputError(f"No columns of {file.name} are left to cluster by: all are dropped or hold row names.")
     first = frame.columns[0]
-    if first in names and first not in declared:
+    if first in names and first not in declared_names:
         column = get_column(frame, first)
         if id_column != "" and _is_row_number(column):
             _warn_row_numbers(first, column, file.name)
@@ -545,7 +545,7 @@ def _is_index(name: str, unnamed: str | None) -> bool:
 
 
 def _find_index(
-    frame: Any, unnamed: str | None, id_column: str | None, declared: Container[str], source: str
+    frame: Any, unnamed: str | None, id_column: str | None, declared_names: Container[str], source: str
 ) -> tuple[str | None, list[str]]:
     """Find columns that are an index without a name.
 
@@ -556,7 +556,7 @@ def _find_index(
         The column that had no name.
     id_column : str or None
         The requested id column; "" for none.
-    declared : container of str
+    declared_names : container of str
         Columns that options name.
     source : str
         The name of the file, for messages.
@@ -570,7 +570,7 @@ def _find_index(
     """
     indices = []
     for name in frame.columns:
-        if not _is_index(name, unnamed) or name == id_column or name in declared:
+        if not _is_index(name, unnamed) or name == id_column or name in declared_names:
             continue
         column = get_column(frame, name)
         if column.null_count() == 0 and column.n_unique() == len(column):
@@ -590,11 +590,11 @@ def _find_index(
     return id_column, indices
 
 
-def _find_id_column(polars: Any, frame: Any, drop: Collection[str], declared: Container[str]) -> str | None:
+def _find_id_column(polars: Any, frame: Any, drop: Collection[str], declared_names: Container[str]) -> str | None:
     """Return the first column if it is text, not mostly numbers, with a different value in every row."""
     name = frame.columns[0]
     column = get_column(frame, name)
-    if name in drop or name in declared or len(set(frame.columns) - set(drop)) < 2:
+    if name in drop or name in declared_names or len(set(frame.columns) - set(drop)) < 2:
         return None
     if column.dtype != polars.String or column.null_count() or column.n_unique() < len(column):
         return None

@@ -90,11 +90,11 @@ class PowerTransform(NamedTuple):
             transformed = transform.apply(observed)
             center, scale, varies = moments(transformed) if np.isfinite(transformed).all() else (0.0, 1.0, False)
             back = transform.invert(center + scale * standardise(transformed, center, scale))
-            lost = np.max(np.abs(back - observed)) if varies else np.inf
+            error = np.max(np.abs(back - observed)) if varies else np.inf
             allowed = _MAX_ROUND_TRIP_ERROR * unit * (transform.high - transform.low) + 4 * np.spacing(
                 np.max(np.abs(observed))
             )
-        return transform if lost <= allowed else None
+        return transform if error <= allowed else None
 
     def apply(self, values: FloatArray) -> FloatArray:
         """Return the transformed values; NaN stays NaN."""

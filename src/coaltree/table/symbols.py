@@ -102,8 +102,8 @@ class Alphabet:
         members = re.sub(r"[\s,]", "", symbol[1:-1])
         if not members:
             raise SymbolError(f"{quote(symbol)} is an empty set")
-        self.cells[symbol] = found = self.join(map(self.decode, members))
-        return found
+        self.cells[symbol] = self.join(map(self.decode, members))
+        return self.cells[symbol]
 
     def join(self, cells: Iterable[Cell]) -> Cell:
         """Return the set of what several symbols stand for; missing if it may be anything."""
@@ -155,13 +155,13 @@ def make_alphabet(
         return Alphabet(datatype, (), {missing: None, gap: None})
     states = list(dict.fromkeys(_STATES[datatype]))
     if symbols is not None:
-        given = [symbol for symbol in symbols if not symbol.isspace()]
+        characters = [symbol for symbol in symbols if not symbol.isspace()]
         if datatype not in ("standard", "restriction"):
-            given = [*states, *map(str.upper, given)]
+            characters = [*states, *map(str.upper, characters)]
         elif not respect_case:
             # Of two letters that differ only by case, the first is the state.
-            given = list({symbol.upper(): symbol for symbol in reversed(given)}.values())[::-1]
-        states = list(dict.fromkeys(given))
+            characters = list({symbol.upper(): symbol for symbol in reversed(characters)}.values())[::-1]
+        states = list(dict.fromkeys(characters))
     cells: dict[str, Cell] = {state: state for state in states}
     if gaps == "state":
         states.append(GAP_STATE)

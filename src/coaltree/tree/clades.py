@@ -389,12 +389,12 @@ def _find_splits(n_leaves: int, clades: list[int]) -> _Splits:
             # Lookups are three times as fast with signed indices that need no check.
             hit = np.flatnonzero(high_table.take((differences >> shift).view(np.intp), mode="wrap"))
             rest = differences.ravel()[hit]
-            kept = low_table[rest & low_bits]
-            hit, rest = hit[kept], rest[kept]
+            is_split = low_table[rest & low_bits]
+            hit, rest = hit[is_split], rest[is_split]
             at = np.minimum(np.searchsorted(sorted_sums, rest), len(nodes) - 1)
-            kept = sorted_sums[at] == rest
-            row, column = np.divmod(hit[kept], last - 1)
-            splits.append((group[k + row], group[column], by_sum[at[kept]]))
+            is_split = sorted_sums[at] == rest
+            row, column = np.divmod(hit[is_split], last - 1)
+            splits.append((group[k + row], group[column], by_sum[at[is_split]]))
     none = np.zeros(0, dtype=np.intp)
     parent, first, second = (np.concatenate(parts) for parts in zip((none, none, none), *splits, strict=True))
     exact = np.all((packed[first] ^ packed[second]) == packed[parent], axis=1)

@@ -34,8 +34,8 @@ STEM_NODES, STEM_WEIGHTS = np.polynomial.laguerre.laggauss(6)
 
 def pair_counts(n_leaves: int) -> NDArray[np.float64]:
     """Return the number of live pairs before each merge, most recent first: ``c_i = m (m - 1) / 2``, eq. (1.1)."""
-    live = np.arange(n_leaves, 1, -1, dtype=np.float64)
-    return live * (live - 1) / 2
+    n_lineages = np.arange(n_leaves, 1, -1, dtype=np.float64)
+    return n_lineages * (n_lineages - 1) / 2
 
 
 def _check_leaf_count(n: object) -> int:
@@ -101,15 +101,15 @@ def simulate_tree(n: int, random_state: RandomState = None, *, leaf_names: Seque
     # The two draws are a uniform ordered pair of distinct places among the live ones.
     first = rng.integers(0, live_counts).tolist()
     second = rng.integers(0, live_counts - 1).tolist()
-    live = list(range(n))
+    lineages = list(range(n))
     children: list[int] = []  # flat: a million pairs would keep the garbage collector busy
     for k in range(n - 1):
         i, j = first[k], second[k]
         j += j >= i
-        children += (live[i], live[j])
-        live[i] = n + k
-        live[j] = live[-1]
-        live.pop()
+        children += (lineages[i], lineages[j])
+        lineages[i] = n + k
+        lineages[j] = lineages[-1]
+        lineages.pop()
     return Tree(
         np.array(children, dtype=np.intp).reshape(-1, 2), np.concatenate([np.zeros(n), np.cumsum(waits)]), leaf_names
     )
@@ -281,9 +281,9 @@ class Survival:
         j = np.searchsorted(self.knots, heights, side="right") - 1
         last = j == len(self.knots) - 1
         following = np.minimum(j + 1, len(self.knots) - 1)
-        left = np.where(last, 0.0, self.lineages[j] * (self.knots[following] - heights))
+        remaining = np.where(last, 0.0, self.lineages[j] * (self.knots[following] - heights))
         start = self.log_survival(heights)
-        log_part = start + _log_share(np.maximum(left, 0.0)) - np.log(self.lineages[j])
+        log_part = start + _log_share(np.maximum(remaining, 0.0)) - np.log(self.lineages[j])
         return np.where(last, start, np.logaddexp(log_part, self.log_tails[following]))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._cut import Cut, given_rule
+from .._cut import Cut, explicit_rule
 from .._validation import quote
 from ..errors import InputError
 from .tree import Tree
@@ -40,7 +40,7 @@ def cut_tree(tree: Tree, cut: Cut, log_ratios: ArrayLike) -> IntArray:
     ndarray of int, shape (n_leaves,)
         Cluster of each leaf.
     """
-    rule = given_rule(cut, for_trees=True)
+    rule = explicit_rule(cut, for_trees=True)
     if rule is None:
         return cut_by_ratio(tree, log_ratios)
     return number_clusters(label_leaves(tree, _RULES[rule](tree, getattr(cut, rule), 1, math.nan)))
@@ -64,17 +64,17 @@ def cut_nodes(tree: Tree, cut: Cut, min_size: int, rate: float) -> list[int]:
     list of int
         The nodes of the tree that are the clusters. Leaves below none of them are unassigned.
     """
-    rule = given_rule(cut)
+    rule = explicit_rule(cut)
     assert rule is not None
     return _RULES[rule](tree, getattr(cut, rule), min_size, rate)
 
 
 def label_leaves(tree: Tree, nodes: Sequence[int]) -> IntArray:
     """Label the leaves by the position in `nodes` of the node above them, -1 if there is none; no node is above another."""
-    where, first = np.array(nodes, dtype=np.intp), np.arange(1, len(nodes) + 1)
+    node_array, first = np.array(nodes, dtype=np.intp), np.arange(1, len(nodes) + 1)
     changes = np.zeros(tree.n_leaves + 1, dtype=np.intp)
-    np.add.at(changes, tree.first_positions[where], first)
-    np.add.at(changes, tree.first_positions[where] + tree.leaf_counts[where], -first)
+    np.add.at(changes, tree.first_positions[node_array], first)
+    np.add.at(changes, tree.first_positions[node_array] + tree.leaf_counts[node_array], -first)
     labels = np.empty(tree.n_leaves, dtype=np.intp)
     labels[tree.leaf_order] = np.cumsum(changes[:-1]) - 1
     return labels
@@ -300,9 +300,9 @@ def _find_splits(tree: Tree, min_size: int) -> IntArray:
 
 def number_clusters(labels: IntArray) -> IntArray:
     """Renumber clusters in the order of their first rows; -1, for rows in no cluster, stays."""
-    found, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    clusters = np.flatnonzero(found >= 0)
-    number = np.full(len(found), -1, dtype=np.intp)
+    values, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    clusters = np.flatnonzero(values >= 0)
+    number = np.full(len(values), -1, dtype=np.intp)
     number[clusters[np.argsort(first[clusters])]] = np.arange(len(clusters))
     return np.asarray(number[inverse])
 

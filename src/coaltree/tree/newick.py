@@ -161,8 +161,8 @@ def describe_name_differences(names: Iterable[str], expected: Iterable[str]) -> 
 
 
 def _list_names(names: list[str]) -> str:
-    listed = ", ".join(map(excerpt, names[:5]))
-    return listed if len(names) <= 5 else f"{listed} and {len(names) - 5} more"
+    text = ", ".join(map(excerpt, names[:5]))
+    return text if len(names) <= 5 else f"{text} and {len(names) - 5} more"
 
 
 def excerpt(text: str) -> str:
@@ -170,10 +170,10 @@ def excerpt(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def find_comment_end(text: str, place: int) -> int | None:
-    """Return the position after the comment that opens at ``place``, or None if it is never closed; comments may be nested."""
+def find_comment_end(text: str, offset: int) -> int | None:
+    """Return the position after the comment that opens at ``offset``, or None if it is never closed; comments may be nested."""
     depth = 0
-    for match in _BRACKET.finditer(text, place):
+    for match in _BRACKET.finditer(text, offset):
         depth += 1 if match.group() == "[" else -1
         if depth == 0:
             return match.end()
@@ -240,10 +240,10 @@ def _parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> Par
     open_counts: list[int] = []  # number of complete nodes where each parenthesis opens
     high = low = 0.0
     closed = False  # whether the label and length of a closed parenthesis come next
-    place, match_at = 0, _NODE.match
-    while match := match_at(text, place):
+    offset, match_at = 0, _NODE.match
+    while match := match_at(text, offset):
         opening, label, digits, mark = match.groups()
-        place = match.end()
+        offset = match.end()
         length = float(digits) + 0.0  # turns -0.0 into 0.0
         if not length >= 0:
             return None
@@ -272,7 +272,7 @@ def _parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> Par
             children += (left, right)
             high, low = max(highs.pop(), highs.pop()), min(lows.pop(), lows.pop())
             heights.append(high)
-    rest = _REST.fullmatch(text, place)
+    rest = _REST.fullmatch(text, offset)
     if not (rest and closed) or open_counts or nodes or not high < math.inf or high - low > tolerance * high:
         return None
     if not 0 <= float(rest.group(1) or 0) < math.inf or "" in names or len(set(names)) < len(names):
@@ -299,7 +299,7 @@ class NewickParser:
         self.text = text
         self.preserve_underscores = preserve_underscores
         self.names: list[str] = []
-        self.places: dict[str, int] = {}
+        self.offsets: dict[str, int] = {}
         # Flat lists throughout: millions of small tuples would keep the garbage collector busy.
         self.children: list[int] = []
         self.heights: list[float] = []
@@ -315,67 +315,67 @@ class NewickParser:
 
     def parse(self) -> None:
         """Parse the whole text."""
-        for kind, token, place in self.tokens():
+        for kind, token, offset in self.tokens():
             if self.ended:
                 raise self.error(
-                    place,
+                    offset,
                     f"There is text after the semicolon, {excerpt(token)} at {{}}; only one tree is read, "
                     "so split a text of several trees first.",
                 )
             if kind != "mark":
-                self.read_word(kind, token, place)
+                self.read_word(kind, token, offset)
             elif token == "(":
                 if self.seen != _NOTHING:
-                    raise self.error(place, "The parenthesis '(' at {} follows a node; a comma is missing before it.")
-                self.open_parentheses.append((place, []))
+                    raise self.error(offset, "The parenthesis '(' at {} follows a node; a comma is missing before it.")
+                self.open_parentheses.append((offset, []))
             elif token == ":":
-                self.read_colon(place)
+                self.read_colon(offset)
             elif token == ";":
-                self.read_end(place)
+                self.read_end(offset)
                 self.ended = True
             else:
-                self.read_separator(token, place)
+                self.read_separator(token, offset)
         if not self.ended:
             self.read_end(len(self.text))
 
     def tokens(self) -> Iterator[tuple[str, str, int]]:
-        """Yield (kind, token, place) without blanks and comments."""
+        """Yield (kind, token, offset) without blanks and comments."""
         text, match_at = self.text, _TOKEN.match
-        place, end = int(text.startswith("\ufeff")), len(text)
-        while place < end:
-            match = match_at(text, place)
+        offset, end = int(text.startswith("\ufeff")), len(text)
+        while offset < end:
+            match = match_at(text, offset)
             if match is None:
-                if text[place] == "]":
-                    raise self.error(place, "The bracket ']' at {} closes no comment; quote names that hold brackets.")
+                if text[offset] == "]":
+                    raise self.error(offset, "The bracket ']' at {} closes no comment; quote names that hold brackets.")
                 raise self.error(
-                    place,
+                    offset,
                     "The quote opened at {} is never closed; a quote inside a quoted name is written twice, "
                     "as in 'it''s'.",
                 )
             kind = match.lastgroup
             if kind == "comment":
-                place = self.skip_comment(place)
+                offset = self.skip_comment(offset)
                 continue
             if kind is not None:
-                yield kind, match.group(), place
-            place = match.end()
+                yield kind, match.group(), offset
+            offset = match.end()
 
-    def skip_comment(self, place: int) -> int:
-        """Return the position after the comment that opens at ``place``; comments may be nested."""
-        end = find_comment_end(self.text, place)
+    def skip_comment(self, offset: int) -> int:
+        """Return the position after the comment that opens at ``offset``; comments may be nested."""
+        end = find_comment_end(self.text, offset)
         if end is None:
-            raise self.error(place, "The comment opened by '[' at {} is never closed; add the missing ']'.")
+            raise self.error(offset, "The comment opened by '[' at {} is never closed; add the missing ']'.")
         return end
 
     # -- one token -----------------------------------------------------------------------------
 
-    def read_word(self, kind: str, token: str, place: int) -> None:
+    def read_word(self, kind: str, token: str, offset: int) -> None:
         """Read a label or a branch length."""
         if self.seen == _COLON:
-            self.length = self.parse_length(token, place)
+            self.length = self.parse_length(token, offset)
             self.seen = _LENGTH
         elif self.seen == _NOTHING:
-            self.node, self.node_place = self.add_leaf(kind, token, place), place
+            self.node, self.node_place = self.add_leaf(kind, token, offset), offset
             self.seen = _LABEL
         elif self.seen == _CLOSED:
             self.seen = _LABEL
@@ -383,45 +383,45 @@ class NewickParser:
             raise InputError("The text is a NEXUS file (it begins with #NEXUS); pass one tree of it as Newick text.")
         elif self.seen == _LENGTH:
             raise self.error(
-                place,
+                offset,
                 f"A comma or ')' is missing before {excerpt(token)} at {{}}, after a branch length.",
             )
         else:
             raise self.error(
-                place,
+                offset,
                 f"There is a second label, {excerpt(token)}, at {{}}; quote names that hold blanks, brackets "
                 "or quotes, as in 'Homo sapiens'.",
             )
 
-    def read_colon(self, place: int) -> None:
+    def read_colon(self, offset: int) -> None:
         """Read the sign before a branch length."""
         if self.seen == _NOTHING:
-            raise self.unnamed_leaf_error(place)
+            raise self.unnamed_leaf_error(offset)
         if self.seen in (_COLON, _LENGTH):
-            raise self.error(place, "There is a second ':' at {}; a node has one branch length.")
+            raise self.error(offset, "There is a second ':' at {}; a node has one branch length.")
         self.seen = _COLON
 
-    def read_separator(self, token: str, place: int) -> None:
+    def read_separator(self, token: str, offset: int) -> None:
         """Read a comma or a closing parenthesis: the node is complete."""
         if not self.open_parentheses:
             if token == ")":
                 raise self.error(
-                    place,
+                    offset,
                     "Unbalanced parentheses: ')' at {} closes nothing; remove it or add the missing '('.",
                 )
             raise self.error(
-                place,
+                offset,
                 "The comma at {} stands outside all parentheses; enclose the whole tree in '(' and ')'.",
             )
         if self.seen == _NOTHING:
-            raise self.unnamed_leaf_error(place)
+            raise self.unnamed_leaf_error(offset)
         if self.seen != _LENGTH:
             if self.seen == _COLON:
-                raise self.error(place, "The branch length is missing after ':' at {}; write a number there.")
-            what = f"leaf {excerpt(self.names[self.node])}" if self.node >= 0 else "node that opens"
+                raise self.error(offset, "The branch length is missing after ':' at {}; write a number there.")
+            subject = f"leaf {excerpt(self.names[self.node])}" if self.node >= 0 else "node that opens"
             raise self.error(
                 self.node_place,
-                f"The {what} at {{}} has no branch length; every node but the root needs one, as in '(a:1,b:1);'.",
+                f"The {subject} at {{}} has no branch length; every node but the root needs one, as in '(a:1,b:1);'.",
             )
         self.open_parentheses[-1][1].append((self.node, self.length))
         if token == ",":
@@ -431,11 +431,11 @@ class NewickParser:
             self.node = self.add_merge(members, self.node_place)
             self.seen = _CLOSED
 
-    def read_end(self, place: int) -> None:
+    def read_end(self, offset: int) -> None:
         """Read the semicolon, or the end of a text without one."""
-        semicolon = place < len(self.text)
+        semicolon = offset < len(self.text)
         if self.open_parentheses:
-            ending = f"the tree ends at {self.locate(place)}" if semicolon else "the text ends"
+            ending = f"the tree ends at {self.locate(offset)}" if semicolon else "the text ends"
             raise self.error(
                 self.open_parentheses[-1][0],
                 f"Unbalanced parentheses: {ending}, but '(' at {{}} is still open; add the missing ')'.",
@@ -443,7 +443,7 @@ class NewickParser:
         if not self.names:
             raise InputError("The Newick text is empty: it holds no tree; pass text such as '(a:1,b:1);'.")
         if self.seen == _COLON:
-            raise self.error(place, "The branch length is missing after ':' at {}; write a number there.")
+            raise self.error(offset, "The branch length is missing after ':' at {}; write a number there.")
         if not self.children and not semicolon:
             # A single word is probably a file name, not a tree of one leaf.
             raise InputError(
@@ -453,26 +453,26 @@ class NewickParser:
 
     # -- parts of a tree -----------------------------------------------------------------------
 
-    def add_leaf(self, kind: str, token: str, place: int) -> int:
+    def add_leaf(self, kind: str, token: str, offset: int) -> int:
         """Add a leaf and return its number."""
         name = token
         if kind == "quoted":
             quote = token[0]
             name = token[1:-1].replace(quote * 2, quote)
             if not name:
-                raise self.unnamed_leaf_error(place)
+                raise self.unnamed_leaf_error(offset)
         elif not self.preserve_underscores:
             name = token.replace("_", " ")
-        first = self.places.setdefault(name, place)
-        if first != place:
+        first = self.offsets.setdefault(name, offset)
+        if first != offset:
             raise self.error(
-                place,
+                offset,
                 f"The leaf name {excerpt(name)} occurs twice, at {self.locate(first)} and at {{}}; names must differ.",
             )
         self.names.append(name)
         return len(self.names) - 1
 
-    def parse_length(self, token: str, place: int) -> float:
+    def parse_length(self, token: str, offset: int) -> float:
         """Return a branch length, a finite number of at least 0."""
         try:
             # Only Python reads 1_000 as a number.
@@ -481,24 +481,24 @@ class NewickParser:
             length = None
         if length is None:
             raise self.error(
-                place,
+                offset,
                 f"The branch length {excerpt(token)} at {{}} is not a number; write it as 0.25 or 2.5e-1.",
             )
         if not math.isfinite(length):
-            raise self.error(place, f"The branch length {excerpt(token)} at {{}} is not finite; lengths must be.")
+            raise self.error(offset, f"The branch length {excerpt(token)} at {{}} is not finite; lengths must be.")
         if length < 0:
             raise self.error(
-                place,
+                offset,
                 f"The branch length {excerpt(token)} at {{}} is negative; a parent is never younger than its "
                 "child, so lengths must be at least 0.",
             )
         return length + 0.0  # turns -0.0 into 0.0
 
-    def add_merge(self, members: list[tuple[int, float]], place: int) -> int:
+    def add_merge(self, members: list[tuple[int, float]], offset: int) -> int:
         """Add the merge of a closed parenthesis and return its node."""
         if len(members) == 1:
             raise self.error(
-                place,
+                offset,
                 "There is a node with 1 child at {}; only binary trees are read; remove such nodes first, "
                 "e.g. with dendropy's suppress_unifurcations().",
             )
@@ -507,7 +507,7 @@ class NewickParser:
                 " (root an unrooted tree before that)" if len(members) == 3 and not self.open_parentheses else ""
             )
             raise self.error(
-                place,
+                offset,
                 f"There is a node with {len(members)} children at {{}}; only binary trees are read; resolve "
                 f"polytomies first, e.g. with dendropy's resolve_polytomies(){root_first}.",
             )
@@ -521,7 +521,7 @@ class NewickParser:
             low, shallow = right_low, right_shallow
         if high == math.inf:
             raise self.error(
-                place,
+                offset,
                 "The branch lengths below the node at {} add up to more than a number can hold; use a larger "
                 "unit of time.",
             )
@@ -555,23 +555,23 @@ class NewickParser:
 
     # -- errors --------------------------------------------------------------------------------
 
-    def locate(self, place: int) -> str:
+    def locate(self, offset: int) -> str:
         """Describe a position, counted from 1, with line and column if there are several lines."""
-        if place >= len(self.text):
+        if offset >= len(self.text):
             return "the end of the text"
-        where = f"character {place + 1}"
+        position = f"character {offset + 1}"
         if "\n" in self.text.strip():
             breaks = [match.start() for match in re.finditer("\n", self.text)]
-            line = bisect_right(breaks, place - 1)
+            line = bisect_right(breaks, offset - 1)
             start = breaks[line - 1] + 1 if line else 0
-            where += f" (line {line + 1}, column {place - start + 1})"
-        return where
+            position += f" (line {line + 1}, column {offset - start + 1})"
+        return position
 
-    def error(self, place: int, message: str) -> InputError:
+    def error(self, offset: int, message: str) -> InputError:
         """Return an error; the last braces of ``message`` become the position."""
         before, after = message.rsplit("{}", 1)
-        return InputError(before + self.locate(place) + after)
+        return InputError(before + self.locate(offset) + after)
 
-    def unnamed_leaf_error(self, place: int) -> InputError:
+    def unnamed_leaf_error(self, offset: int) -> InputError:
         """Return the error for a leaf without a name."""
-        return self.error(place, "There is a leaf without a name at {}; every leaf needs one.")
+        return self.error(offset, "There is a leaf without a name at {}; every leaf needs one.")

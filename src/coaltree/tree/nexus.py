@@ -47,39 +47,39 @@ class NexusText:
         """
         start = len(self.text) - len(self.text.lstrip("\ufeff \t\r\n"))
         if self.text[start : start + 6].upper() != "#NEXUS":
-            found = excerpt(self.text.strip()[:40])
+            beginning = excerpt(self.text.strip()[:40])
             raise InputError(
-                f"The text begins with {found}, so it is not a NEXUS file, which begins with #NEXUS; pass the text of the "
+                f"The text begins with {beginning}, so it is not a NEXUS file, which begins with #NEXUS; pass the text of the "
                 f"file rather than its name, and {hint}."
             )
         for begin, end in self._statements(start + 6):
-            place, _ = self.skip(begin)
-            match = HEADER.match(self.text, place)
-            yield match.group().lower() if match else "", match.end() if match else place, end
+            offset, _ = self.skip(begin)
+            match = HEADER.match(self.text, offset)
+            yield match.group().lower() if match else "", match.end() if match else offset, end
 
-    def _statements(self, place: int) -> Iterator[tuple[int, int]]:
+    def _statements(self, offset: int) -> Iterator[tuple[int, int]]:
         """Yield the beginning of each statement and the position of its semicolon."""
-        begin = place
-        while match := _STOP.search(self.text, place):
-            place = match.start()
+        begin = offset
+        while match := _STOP.search(self.text, offset):
+            offset = match.start()
             mark = match.group()
             if mark == ";":
-                yield begin, place
-                begin = place = place + 1
+                yield begin, offset
+                begin = offset = offset + 1
             elif mark == "[":
-                place = self.skip_comment(place)
+                offset = self.skip_comment(offset)
             elif mark == "]":
                 raise InputError(
-                    f"The bracket ']' on {self.line(place)} closes no comment; quote names that hold brackets."
+                    f"The bracket ']' on {self.line(offset)} closes no comment; quote names that hold brackets."
                 )
             else:
-                whole = _QUOTED.match(self.text, place)
-                if whole is None:
+                quoted = _QUOTED.match(self.text, offset)
+                if quoted is None:
                     raise InputError(
-                        f"The quote opened on {self.line(place)} is never closed; a quote inside a quoted name is "
+                        f"The quote opened on {self.line(offset)} is never closed; a quote inside a quoted name is "
                         "written twice, as in 'it''s'."
                     )
-                place = whole.end()
+                offset = quoted.end()
         rest, _ = self.skip(begin)
         if rest < len(self.text):
             raise InputError(
@@ -87,35 +87,35 @@ class NexusText:
                 f"{self.line(rest)} has no semicolon; read the whole file."
             )
 
-    def skip(self, place: int) -> tuple[int, list[str]]:
+    def skip(self, offset: int) -> tuple[int, list[str]]:
         """Return the position after blanks and comments, and the comments."""
         comments: list[str] = []
         while True:
-            blanks = _BLANKS.match(self.text, place)
-            place = blanks.end() if blanks else place
-            if not self.text.startswith("[", place):
-                return place, comments
-            end = self.skip_comment(place)
-            comments.append(self.text[place:end])
-            place = end
+            blanks = _BLANKS.match(self.text, offset)
+            offset = blanks.end() if blanks else offset
+            if not self.text.startswith("[", offset):
+                return offset, comments
+            end = self.skip_comment(offset)
+            comments.append(self.text[offset:end])
+            offset = end
 
-    def skip_comment(self, place: int) -> int:
-        """Return the position after the comment that opens at ``place``; comments may be nested."""
-        end = find_comment_end(self.text, place)
+    def skip_comment(self, offset: int) -> int:
+        """Return the position after the comment that opens at ``offset``; comments may be nested."""
+        end = find_comment_end(self.text, offset)
         if end is None:
-            raise InputError(f"The comment opened by '[' on {self.line(place)} is never closed; add the missing ']'.")
+            raise InputError(f"The comment opened by '[' on {self.line(offset)} is never closed; add the missing ']'.")
         return end
 
-    def tokens(self, pattern: re.Pattern[str], place: int, end: int) -> Iterator[tuple[str, str, int]]:
+    def tokens(self, pattern: re.Pattern[str], offset: int, end: int) -> Iterator[tuple[str, str, int]]:
         """Yield kind, text and end of the tokens of a statement."""
-        place, _ = self.skip(place)
-        while place < end and (match := pattern.match(self.text, place)):
+        offset, _ = self.skip(offset)
+        while offset < end and (match := pattern.match(self.text, offset)):
             yield match.lastgroup or "", match.group(), match.end()
-            place, _ = self.skip(match.end())
+            offset, _ = self.skip(match.end())
 
-    def names(self, place: int, end: int) -> Iterator[tuple[str, bool]]:
+    def names(self, offset: int, end: int) -> Iterator[tuple[str, bool]]:
         """Yield the names and commas of a statement; the flag is true for a comma."""
-        for kind, token, _ in self.tokens(_NAME, place, end):
+        for kind, token, _ in self.tokens(_NAME, offset, end):
             yield (token, True) if kind == "mark" else (self.name(kind, token), False)
 
     def name(self, kind: str, token: str) -> str:
@@ -124,21 +124,21 @@ class NexusText:
             return token[1:-1].replace(token[0] * 2, token[0])
         return token if self.preserve_underscores else token.replace("_", " ")
 
-    def without_comments(self, place: int, end: int) -> str:
+    def without_comments(self, offset: int, end: int) -> str:
         """Return a part of the text with blanks instead of comments, so that positions and lines stay the same."""
         parts: list[str] = []
-        while match := _STOP.search(self.text, place, end):
+        while match := _STOP.search(self.text, offset, end):
             begin = match.start()
-            whole = _QUOTED.match(self.text, begin) if match.group() in "'\"" else None
-            after = whole.end() if whole else self.skip_comment(begin) if match.group() == "[" else begin + 1
-            kept = self.text[begin:after]
-            parts += [self.text[place:begin], re.sub(r"[^\n]", " ", kept) if match.group() == "[" else kept]
-            place = after
-        return "".join([*parts, self.text[place:end]])
+            quoted = _QUOTED.match(self.text, begin) if match.group() in "'\"" else None
+            after = quoted.end() if quoted else self.skip_comment(begin) if match.group() == "[" else begin + 1
+            text = self.text[begin:after]
+            parts += [self.text[offset:begin], re.sub(r"[^\n]", " ", text) if match.group() == "[" else text]
+            offset = after
+        return "".join([*parts, self.text[offset:end]])
 
-    def line(self, place: int) -> str:
+    def line(self, offset: int) -> str:
         """Return the line of a position, for messages."""
-        return f"line {self.text.count(chr(10), 0, place) + 1}"
+        return f"line {self.text.count(chr(10), 0, offset) + 1}"
 
 
 def render(names: Sequence[str], trees: Iterable[tuple[str, str]]) -> str:
@@ -293,16 +293,16 @@ class _NexusParser(NexusText):
                 "or add a line 'End;' if there is no more."
             )
         if not self.trees:
-            what = "a trees block without any tree" if had_trees else "no trees block"
+            content = "a trees block without any tree" if had_trees else "no trees block"
             raise InputError(
-                f"The NEXUS file has {what}; it needs 'Begin trees;' and a line such as 'tree T = (a:1,b:1);'."
+                f"The NEXUS file has {content}; it needs 'Begin trees;' and a line such as 'tree T = (a:1,b:1);'."
             )
 
     # -- statements ----------------------------------------------------------------------------
 
-    def begin(self, place: int, end: int) -> None:
+    def begin(self, offset: int, end: int) -> None:
         """Read the beginning of a block."""
-        names = [name.lower() for name, _ in self.names(place, end)]
+        names = [name.lower() for name, _ in self.names(offset, end)]
         self.block = names[0] if names else "nameless"
         if self.block == "trees":
             self.translate = {}
@@ -310,15 +310,15 @@ class _NexusParser(NexusText):
             self.leaf_by_label = {str(number): name for number, name in enumerate(self.taxa, 1)}
             self.leaf_by_label |= {name: name for name in self.taxa}
 
-    def read_taxa(self, place: int, end: int) -> None:
+    def read_taxa(self, offset: int, end: int) -> None:
         """Read the names of all leaves."""
-        self.taxa = [name for name, comma in self.names(place, end) if not comma]
+        self.taxa = [name for name, comma in self.names(offset, end) if not comma]
         self.check_distinct(self.taxa, "list of taxa")
 
-    def read_translate(self, place: int, end: int) -> None:
+    def read_translate(self, offset: int, end: int) -> None:
         """Read the table from labels in the block's trees to names of leaves."""
         entry: list[str] = []
-        for name, comma in (*self.names(place, end), (",", True)):
+        for name, comma in (*self.names(offset, end), (",", True)):
             if not comma:
                 entry.append(name)
                 continue
@@ -326,7 +326,7 @@ class _NexusParser(NexusText):
                 continue
             if len(entry) != 2:
                 raise InputError(
-                    f"The entry {excerpt(' '.join(entry))} of the translate table on {self.line(place)} and after is not "
+                    f"The entry {excerpt(' '.join(entry))} of the translate table on {self.line(offset)} and after is not "
                     "a key and a name; separate entries by commas, and quote names that hold blanks or commas."
                 )
             key, label = entry
@@ -338,17 +338,17 @@ class _NexusParser(NexusText):
         self.leaf_by_label = {name: name for name in (*self.taxa, *self.translate.values())} | self.translate
         self.read_texts = {}
 
-    def check_distinct(self, names: list[str], where: str) -> None:
+    def check_distinct(self, names: list[str], statement: str) -> None:
         """Raise if a name occurs twice."""
         if len(set(names)) < len(names):
             twice = find_duplicate(names)
-            raise InputError(f"The name {excerpt(twice)} occurs twice in the {where}; names must differ.")
+            raise InputError(f"The name {excerpt(twice)} occurs twice in the {statement}; names must differ.")
 
-    def read_tree(self, place: int, end: int) -> None:
+    def read_tree(self, offset: int, end: int) -> None:
         """Read one tree."""
         title, equals = "", False
-        for kind, token, after in self.tokens(HEADER, place, end):
-            place = after
+        for kind, token, after in self.tokens(HEADER, offset, end):
+            offset = after
             if token == "=" and kind == "mark":
                 equals = True
                 break
@@ -356,8 +356,10 @@ class _NexusParser(NexusText):
                 title = self.name(kind, token) if kind == "quoted" else token
         subject = f"Tree {excerpt(title)} (number {len(self.trees) + 1} of the file)"
         if not equals:
-            raise InputError(f"{subject} has no '=' after its name on {self.line(place)}; write 'tree T = (a:1,b:1);'.")
-        begin, comments = self.skip(place)
+            raise InputError(
+                f"{subject} has no '=' after its name on {self.line(offset)}; write 'tree T = (a:1,b:1);'."
+            )
+        begin, comments = self.skip(offset)
         weight = self.weight(comments, subject)
         body = self.text[begin : end + 1]
         tree = self.read_texts.get(body)

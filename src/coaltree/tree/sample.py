@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._cut import Cut, check_cut, given_rule
+from .._cut import Cut, check_cut, explicit_rule
 from .._html import facts_html
 from .._validation import quote
 from ..errors import InputError
@@ -150,13 +150,13 @@ class TreeSample:
         dict of frozenset of str to float
             All clades of at least two leaves with a positive share, ordered by probability, then by size.
         """
-        shares, (where, merges) = self._clade_shares, self._first_seen
+        shares, (trees, merges) = self._clade_shares, self._first_occurrences
         names = np.array(self.leaf_names, dtype=object)
         n = self.n_leaves
-        sizes = np.array([self._distinct[i].leaf_counts[n + k] for i, k in zip(where, merges, strict=True)], dtype=int)
+        sizes = np.array([self._distinct[i].leaf_counts[n + k] for i, k in zip(trees, merges, strict=True)], dtype=int)
         order = np.lexsort((-sizes, -shares))
         return {
-            frozenset(names[self._distinct[where[c]].leaves_below(n + merges[c])].tolist()): float(shares[c])
+            frozenset(names[self._distinct[trees[c]].leaves_below(n + merges[c])].tolist()): float(shares[c])
             for c in order
             if shares[c] > 0
         }
@@ -402,8 +402,8 @@ class TreeSample:
     def _distinct_index(self) -> tuple[tuple[Tree, ...], IntArray]:
         """Distinct trees in order of first occurrence, and the index of each tree among them."""
         index_of: dict[Tree, int] = {}
-        which = [index_of.setdefault(tree, len(index_of)) for tree in self._trees]
-        return tuple(index_of), np.array(which, dtype=np.intp)
+        indices = [index_of.setdefault(tree, len(index_of)) for tree in self._trees]
+        return tuple(index_of), np.array(indices, dtype=np.intp)
 
     @property
     def _distinct(self) -> tuple[Tree, ...]:
@@ -423,11 +423,11 @@ class TreeSample:
         return number_clades(self._distinct)
 
     @cached_property
-    def _first_seen(self) -> tuple[list[int], list[int]]:
+    def _first_occurrences(self) -> tuple[list[int], list[int]]:
         """Distinct tree and merge in which each clade first occurs."""
         _, first = np.unique(self._clades, return_index=True)
-        where, merges = np.divmod(first, max(self.n_leaves - 1, 1))
-        return where.tolist(), merges.tolist()
+        trees, merges = np.divmod(first, max(self.n_leaves - 1, 1))
+        return trees.tolist(), merges.tolist()
 
     @cached_property
     def _clade_shares(self) -> FloatArray:
@@ -444,7 +444,7 @@ class TreeSample:
         return len(self._trees)
 
     def __getstate__(self) -> dict[str, Any]:
-        computed = {"_distinct_index", "_distinct_weights", "_clades", "_first_seen", "_clade_shares"}
+        computed = {"_distinct_index", "_distinct_weights", "_clades", "_first_occurrences", "_clade_shares"}
         return {name: value for name, value in self.__dict__.items() if name not in computed}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -513,7 +513,7 @@ def co_clustering_matrix(sample: TreeSample, cut: Cut) -> FloatArray:
     """Return the probability that two rows are together; see :meth:`TreeSample.co_clustering`."""
     probabilities = np.zeros((sample.n_leaves, sample.n_leaves))
     total = 0.0
-    for tree, ratios, weight in _weighted_trees_to_cut(sample, by_ratio=given_rule(cut, for_trees=True) is None):
+    for tree, ratios, weight in _weighted_trees_to_cut(sample, by_ratio=explicit_rule(cut, for_trees=True) is None):
         labels = cut_tree(tree, cut, ratios)
         total += weight
         rows = np.argsort(labels, kind="stable")
@@ -531,9 +531,9 @@ def _weighted_trees_to_cut(sample: TreeSample, by_ratio: bool) -> list[tuple[Tre
     """Return the distinct trees to cut, with their ratios and total weights."""
     distinct = sample._distinct
     if not by_ratio:
-        nothing = np.empty(0)
+        no_weights = np.empty(0)
         weights = sample._distinct_weights.tolist()
-        return [(tree, nothing, weight) for tree, weight in zip(distinct, weights, strict=True)]
+        return [(tree, no_weights, weight) for tree, weight in zip(distinct, weights, strict=True)]
     if sample.log_ratios is None:
         raise InputError(
             "The sample has no log_ratios, so trees cannot be cut by likelihood ratio; pass n_clusters or height, or make "
@@ -554,12 +554,12 @@ def _consensus(sample: TreeSample, threshold: float, heights: str) -> SummaryTre
     share = check_threshold(threshold)
     check_heights_option(heights, ("mean", "median"))
     n = sample.n_leaves
-    where, merges = sample._first_seen
+    trees, merges = sample._first_occurrences
     # Leave out clades with a share equal to the threshold up to rounding: two of them may exclude each other.
-    kept = np.flatnonzero(sample._clade_shares > share + ROUNDING)
-    members = [sample._distinct[where[c]].leaves_below(n + merges[c]) for c in kept]
-    children, made = join_clades(n, members)
-    return _summarize(sample, children, np.where(made < 0, -1, kept[made]), heights, None)
+    frequent = np.flatnonzero(sample._clade_shares > share + ROUNDING)
+    members = [sample._distinct[trees[c]].leaves_below(n + merges[c]) for c in frequent]
+    children, merge_of_clade = join_clades(n, members)
+    return _summarize(sample, children, np.where(merge_of_clade < 0, -1, frequent[merge_of_clade]), heights, None)
 
 
 def _mcc(sample: TreeSample, heights: str) -> SummaryTree:
@@ -594,8 +594,8 @@ def _summarize(
     support, mean, median = np.full((3, len(clades)), np.nan)
     hpd = np.full((len(clades), 2), np.nan)
     support[real], mean[real], median[real], hpd[real] = sample._clade_shares[clades[real]], *by_clade
-    wanted = tree.merge_heights if tree is not None and heights == "keep" else mean if heights == "mean" else median
-    kids, ages, order = order_merges(children, wanted)
+    targets = tree.merge_heights if tree is not None and heights == "keep" else mean if heights == "mean" else median
+    kids, ages, order = order_merges(children, targets)
     return SummaryTree(kids, ages, sample.leaf_names, support[order], mean[order], median[order], hpd[order])
 
 

@@ -45,9 +45,9 @@ def clade_heights(clades: IntArray, heights: FloatArray, weights: FloatArray, se
     """
     index = np.full(int(clades.max(initial=0)) + 1, -1, dtype=np.intp)
     index[selected] = np.arange(len(selected))
-    kept = np.where(weights[:, None] > 0, index[clades], -1)
-    at = np.nonzero(kept >= 0)
-    groups, ages, shares = kept[at], heights[at], weights[at[0]]
+    clade_index = np.where(weights[:, None] > 0, index[clades], -1)
+    at = np.nonzero(clade_index >= 0)
+    groups, ages, shares = clade_index[at], heights[at], weights[at[0]]
     order = np.lexsort((ages, groups))
     ages, shares = ages[order], shares[order]
     bounds = np.searchsorted(groups[order], np.arange(len(selected) + 1)).tolist()
@@ -154,14 +154,19 @@ class SummaryTree(Tree):
         height_hpd: ArrayLike | None = None,
     ) -> None:
         super().__init__(children, heights, leaf_names)
-        own_heights = self.merge_heights
-        defaults = (np.ones(len(own_heights)), own_heights, own_heights, np.column_stack([own_heights, own_heights]))
-        given = (support, mean_heights, median_heights, height_hpd)
-        for name, values, default in zip(_ANNOTATIONS, given, defaults, strict=True):
+        merge_heights = self.merge_heights
+        defaults = (
+            np.ones(len(merge_heights)),
+            merge_heights,
+            merge_heights,
+            np.column_stack([merge_heights, merge_heights]),
+        )
+        annotations = (support, mean_heights, median_heights, height_hpd)
+        for name, values, default in zip(_ANNOTATIONS, annotations, defaults, strict=True):
             array = np.array(default if values is None else values, dtype=np.float64)
             if array.shape != default.shape:
                 raise InputError(
-                    f"{name} has shape {array.shape}; a tree of {len(own_heights)} merges needs {default.shape}, "
+                    f"{name} has shape {array.shape}; a tree of {len(merge_heights)} merges needs {default.shape}, "
                     "the most recent merge first."
                 )
             array.setflags(write=False)
@@ -293,14 +298,14 @@ class SummaryTree(Tree):
         return f"<SummaryTree: {self.n_leaves} leaves, root height {self._heights[-1]:.4g}>"
 
 
-def order_merges(children: ArrayLike, wanted: ArrayLike) -> tuple[IntArray, FloatArray, IntArray]:
+def order_merges(children: ArrayLike, target_heights: ArrayLike) -> tuple[IntArray, FloatArray, IntArray]:
     """Assign heights to merges and number the merges by height.
 
     Parameters
     ----------
     children : array-like of int, shape (n - 1, 2)
         Children before parents, in any other order.
-    wanted : array-like of float, shape (n - 1,)
+    target_heights : array-like of float, shape (n - 1,)
         Heights of the merges. A height below that of a child is raised to it; NaN stands for the height of the parent.
 
     Returns
@@ -318,7 +323,7 @@ def order_merges(children: ArrayLike, wanted: ArrayLike) -> tuple[IntArray, Floa
     ([[2, 3], [0, 1], [5, 4]], [0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 2.0], [1, 0, 2])
     """
     kids = np.asarray(children, dtype=np.intp).reshape(-1, 2)
-    targets = np.asarray(wanted, dtype=np.float64)
+    targets = np.asarray(target_heights, dtype=np.float64)
     n = len(kids) + 1
     heights = [0.0] * n
     pairs = kids.tolist()

@@ -300,14 +300,14 @@ class Tree:
         return layout.tree_html(self)
 
 
-def check_tree(value: object, what: str = "tree") -> Tree:
+def check_tree(value: object, argument: str = "tree") -> Tree:
     """Return a tree unchanged; for anything else raise, and say how to get its tree.
 
     Parameters
     ----------
     value : object
         What was passed as a tree.
-    what : str, default "tree"
+    argument : str, default "tree"
         Name of the argument.
 
     Returns
@@ -337,7 +337,7 @@ def check_tree(value: object, what: str = "tree") -> Tree:
             advice = "read a Newick text with Tree.from_newick(text)"
         elif hasattr(value, "shape") or isinstance(value, list | tuple):
             advice = "read a linkage matrix with Tree.from_linkage(Z)"
-    raise InputError(f"{what} is {description} and not a Tree; {advice}.")
+    raise InputError(f"{argument} is {description} and not a Tree; {advice}.")
 
 
 def check_children(children: ArrayLike) -> NDArray[np.intp]:
@@ -417,11 +417,11 @@ def check_leaf_names(leaf_names: Sequence[str] | None, n_leaves: int) -> tuple[s
     if len(names) != n_leaves:
         raise InputError(f"{len(names)} leaf names were given for {n_leaves} leaves; give one name per leaf.")
     if len(set(names)) != n_leaves:
-        seen: set[str] = set()
+        used: set[str] = set()
         for name in names:
-            if name in seen:
+            if name in used:
                 raise InputError(f"The leaf name {quote(name)} occurs more than once; names must be distinct.")
-            seen.add(name)
+            used.add(name)
     if "" in names:
         raise InputError(f"The name of leaf {names.index('')} is empty; every leaf needs a name.")
     return names

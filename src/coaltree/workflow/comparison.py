@@ -198,11 +198,11 @@ def describe_comparison(models: Sequence[ComparedModel]) -> str:
         return "No column varies, so there are no models to compare."
     best, *others = models
     close = [model.name for model in others if model.words.startswith("cannot")]
-    found = f"The table is best described by: {best.name}."
+    sentence = f"The table is best described by: {best.name}."
     if close:
-        found = f"{found[:-1]}; these cannot be distinguished from it: {'; '.join(close)}."
+        sentence = f"{sentence[:-1]}; these cannot be distinguished from it: {'; '.join(close)}."
     return (
-        f"{found} Parameters were set to their posterior means and then held; each fitted one costs half the logarithm of the "
+        f"{sentence} Parameters were set to their posterior means and then held; each fitted one costs half the logarithm of the "
         "number of rows."
     )
 
@@ -211,19 +211,25 @@ def _candidates(model: FittedModel, encoded: EncodedTable) -> list[Callable[[np.
     """Return functions that make the models that are sensible for the columns of the table."""
     settings = model.settings
     n_real, n_categorical = encoded.real.shape[1], encoded.codes.shape[1]
-    own_real, given = not isinstance(settings.real_process, str), settings.categorical_process
-    condition = None if given is None else given.ascertainment
+    is_custom_real, categorical_process = not isinstance(settings.real_process, str), settings.categorical_process
+    condition = None if categorical_process is None else categorical_process.ascertainment
     # A process that only declares which columns were recorded does not count as the user's own process.
-    own_categorical = given is not None and repr(given) != repr(Multinomial(ascertainment=condition))
-    conditions = [condition, None] if n_categorical and condition and not own_categorical else [None]
-    real_names = [None] if not n_real else ["numbers as given"] if own_real else [STATIONARY, BROWNIAN]
-    rate_names = [None] if not n_categorical else ["categories as given"] if own_categorical else [ONE_RATE, RATES]
+    is_custom_categorical = categorical_process is not None and repr(categorical_process) != repr(
+        Multinomial(ascertainment=condition)
+    )
+    conditions = [condition, None] if n_categorical and condition and not is_custom_categorical else [None]
+    real_names = [None] if not n_real else ["numbers as given"] if is_custom_real else [STATIONARY, BROWNIAN]
+    rate_names = (
+        [None] if not n_categorical else ["categories as given"] if is_custom_categorical else [ONE_RATE, RATES]
+    )
 
     def maker(real: str | None, rates: str | None, condition: str | None) -> Callable[[np.random.Generator], Candidate]:
         def make(rng: np.random.Generator) -> Candidate:
             numbers = settings.real_process
-            kind = numbers if real is None or own_real else "brownian" if real == BROWNIAN else "ornstein-uhlenbeck"
-            templates = Templates(kind, given if own_categorical else None)
+            kind = (
+                numbers if real is None or is_custom_real else "brownian" if real == BROWNIAN else "ornstein-uhlenbeck"
+            )
+            templates = Templates(kind, categorical_process if is_custom_categorical else None)
             noise = None if settings.noise is None else float(settings.noise)
             first = sampling_process(model.matrix, encoded, templates, settings.covariance, noise)
             if rates in (ONE_RATE, RATES):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._cut import Cut, change_cut, check_cut, describe_cut, given_rule
+from .._cut import Cut, change_cut, check_cut, describe_cut, explicit_rule
 from ..errors import InputError
 from ..inference.default_cut import DefaultCut, default_cut
 from ..inference.flat_clusters import (
@@ -173,7 +173,7 @@ class FittedModel:
         One of `CUT_RULES` if the user gave it; "likelihood ratio" for a sample; otherwise "gap" if the heights of the tree show
         a clear one, "one row", "no structure", "no structure within" or "distinct clusters".
         """
-        rule = given_rule(self.cluster_settings)
+        rule = explicit_rule(self.cluster_settings)
         if rule is not None:
             return rule
         return "likelihood ratio" if self.sample is not None else self._default_cut(self.cluster_settings).reason
@@ -195,7 +195,7 @@ class FittedModel:
         check_cut(cut, self.tree.n_leaves)
         if self.sample is not None:
             return self._cut_sample(self.sample, cut)
-        is_default = given_rule(cut) is None
+        is_default = explicit_rule(cut) is None
         if is_default:
             cut = change_cut(cut, height_threshold=self._default_cut(cut).height)
         return flat_clusters(self._tree_to_cut(cut), self.tree_matrix, self.process, cut, RATE, default=is_default)
@@ -230,15 +230,15 @@ class FittedModel:
         n_clusters, n_rows = cut.n_clusters, self.tree.n_leaves
         sizes = np.bincount(labels[labels >= 0])
         if cut.min_cluster_size != Cut().min_cluster_size:
-            wanted = min_cluster_rows(cut.min_cluster_size, n_rows)
-            too_small = int(np.sum(sizes < wanted))
+            min_rows = min_cluster_rows(cut.min_cluster_size, n_rows)
+            too_small = int(np.sum(sizes < min_rows))
             if too_small:
                 return [
-                    f"{too_small} of {count(len(sizes), 'cluster')} {'has' if too_small == 1 else 'have'} fewer than {wanted} "
+                    f"{too_small} of {count(len(sizes), 'cluster')} {'has' if too_small == 1 else 'have'} fewer than {min_rows} "
                     f"rows (min_cluster_size={cut.min_cluster_size:g}): there are no "
                     f"{'' if n_clusters is None else f'{n_clusters} '}clusters of that size. Decrease it."
                 ]
-        if given_rule(cut) is None and cut.assign_outliers:
+        if explicit_rule(cut) is None and cut.assign_outliers:
             outliers = self._find_outliers(cut)
             if not len(outliers):
                 return []
@@ -323,11 +323,11 @@ class FittedModel:
             rng = np.random.default_rng(self.prediction_seed)
             scores = NormalScores.fit(process.jitter_rounded(matrix, rng), encoded.real.shape[1])
             if scores is not None:
-                own = scores.apply(matrix)
+                score_matrix = scores.apply(matrix)
                 scored_process = prediction_process(
-                    own, to_encoded_table(self.encoding, own), templates, settings.covariance, noise
+                    score_matrix, to_encoded_table(self.encoding, score_matrix), templates, settings.covariance, noise
                 )
-                scored = scores, scored_process.resolve(own)
+                scored = scores, scored_process.resolve(score_matrix)
         draws = posterior_draws(
             matrix,
             process,
@@ -344,9 +344,9 @@ class FittedModel:
         """Take evenly spaced trees with their parameters from the sample, because successive trees are similar."""
         sample = self.sample
         assert isinstance(sample, MCMCResult)
-        which = np.unique(np.linspace(0, len(sample) - 1, MAX_PREDICTION_TREES).round().astype(int)).tolist()
+        indices = np.unique(np.linspace(0, len(sample) - 1, MAX_PREDICTION_TREES).round().astype(int)).tolist()
         processes = sample.processes()
-        draws = [Draw(sample.trees[k], processes[k], self.matrix) for k in which]
+        draws = [Draw(sample.trees[k], processes[k], self.matrix) for k in indices]
         return Predictor(draws, np.ones(len(draws)), self.matrix, self.settings.n_jobs)
 
     @property

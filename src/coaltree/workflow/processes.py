@@ -18,9 +18,10 @@ from ..inference.posterior_draws import Draw
 from ..inference.preparation import shorten_gaps
 from ..process.base import Process
 from ..process.brownian import Brownian
+from ..process.categorical_columns import smoothed_shares
 from ..process.gaussian_columns import column_moments, scale_to_range
 from ..process.mixed import Mixed
-from ..process.multinomial import MAX_NAMED, Multinomial, smoothed_shares
+from ..process.multinomial import MAX_NAMED, Multinomial
 from ..process.normal_scores import NormalScores
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.cells import Category
@@ -178,8 +179,8 @@ def prediction_process(
     Up to `MAX_CORRELATED` stationary real columns have a covariance matrix of their diffusion and another of their noise. Where
     kernels are not compiled, such predictions take minutes: then they need an explicit ``covariance="full"``.
     """
-    wanted = covariance == "full" or (covariance is None and are_compiled())
-    correlated = wanted and encoded.real.shape[1] <= MAX_CORRELATED and noise is None
+    is_full = covariance == "full" or (covariance is None and are_compiled())
+    correlated = is_full and encoded.real.shape[1] <= MAX_CORRELATED and noise is None
     shape = None if covariance == "full" else covariance
     share = NOISE if noise is None else noise
     ratio = share / (1 - share)

@@ -22,7 +22,7 @@ cdef class Clusters:
     cdef readonly Py_ssize_t[::1] partner
 
 
-@cython.locals(k=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t, log_det=double, pivot=double, own=double)
+@cython.locals(k=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t, log_det=double, pivot=double, entry=double)
 cdef double _cholesky(Clusters clusters, Py_ssize_t slot, Py_ssize_t d) noexcept nogil
 @cython.locals(
     d=Py_ssize_t, n_i=Py_ssize_t, n_j=Py_ssize_t, n=Py_ssize_t, p=Py_ssize_t, q=Py_ssize_t, between=double, shrunk=double,
@@ -33,7 +33,7 @@ cdef void _posterior_scale(Clusters clusters, Py_ssize_t i, Py_ssize_t j, Py_ssi
 cdef double _log_det_of_two_rows(Clusters clusters, Py_ssize_t i, Py_ssize_t j) noexcept nogil
 @cython.locals(
     d=Py_ssize_t, room=Py_ssize_t, gram=Py_ssize_t, n=Py_ssize_t, p=Py_ssize_t, q=Py_ssize_t, r=Py_ssize_t, s=Py_ssize_t,
-    kappa=double, share=double, weight=double, solved=double, product=double,
+    kappa=double, share=double, weight=double, entry=double, product=double,
 )
 cdef double _log_det_with_few(Clusters clusters, Py_ssize_t i, Py_ssize_t j) noexcept nogil
 @cython.locals(
@@ -46,11 +46,11 @@ cdef double _log_odds(Clusters clusters, Py_ssize_t one, Py_ssize_t other) noexc
     between=double, inside=double, apart=double,
 )
 cdef void _merge(Clusters clusters, Py_ssize_t i, Py_ssize_t j, double odds) noexcept nogil
-@cython.locals(found=Py_ssize_t, k=Py_ssize_t)
+@cython.locals(best=Py_ssize_t, k=Py_ssize_t)
 cdef Py_ssize_t _best_slot(Clusters clusters) noexcept nogil
 @cython.locals(k=Py_ssize_t, j=Py_ssize_t, pair=double)
 cdef void _look_again(Clusters clusters, Py_ssize_t i) noexcept nogil
-@cython.locals(k=Py_ssize_t, left=Py_ssize_t)
+@cython.locals(k=Py_ssize_t, n_live=Py_ssize_t)
 cdef void _remove(Clusters clusters, Py_ssize_t slot) noexcept nogil
 @cython.locals(i=Py_ssize_t, j=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, pair=double)
 cpdef agglomerate(Clusters clusters, Py_ssize_t[:, ::1] merges, double[::1] odds)

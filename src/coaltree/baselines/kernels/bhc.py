@@ -60,9 +60,9 @@ def _cholesky(clusters, slot, d):
         for i in range(k + 1, d):
             clusters.factor[slot, k, i] = clusters.factor[slot, i, k] / pivot
         for i in range(k + 1, d):
-            own = clusters.factor[slot, k, i]
+            entry = clusters.factor[slot, k, i]
             for j in range(k + 1, i + 1):
-                clusters.factor[slot, i, j] -= own * clusters.factor[slot, k, j]
+                clusters.factor[slot, i, j] -= entry * clusters.factor[slot, k, j]
     return log_det
 
 
@@ -96,10 +96,10 @@ def _log_det_of_two_rows(clusters, i, j):
     gap_gap = gap_sum = sum_sum = 0.0
     for p in range(clusters.d):
         gap = clusters.mean[i, p] - clusters.mean[j, p]
-        both = clusters.mean[i, p] + clusters.mean[j, p]
+        mean_sum = clusters.mean[i, p] + clusters.mean[j, p]
         gap_gap += gap * gap
-        gap_sum += gap * both
-        sum_sum += both * both
+        gap_sum += gap * mean_sum
+        sum_sum += mean_sum * mean_sum
     a, b = 0.5, 0.5 * clusters.kappa / (clusters.kappa + 2)
     return math.log((1 + a * gap_gap) * (1 + b * sum_sum) - a * b * gap_sum * gap_sum)
 
@@ -117,10 +117,10 @@ def _log_det_with_few(clusters, i, j):
             clusters.factor[room, r, p] = clusters.root[j, r - 1, p]
     for r in range(n):
         for p in range(d):
-            solved = clusters.factor[room, r, p] / clusters.factor[i, p, p]
-            clusters.factor[room, r, p] = solved
+            entry = clusters.factor[room, r, p] / clusters.factor[i, p, p]
+            clusters.factor[room, r, p] = entry
             for q in range(p + 1, d):
-                clusters.factor[room, r, q] -= clusters.factor[i, p, q] * solved
+                clusters.factor[room, r, q] -= clusters.factor[i, p, q] * entry
         for s in range(r + 1):
             product = 0.0
             for p in range(d):
@@ -183,11 +183,11 @@ def _merge(clusters, i, j, odds):
 
 def _best_slot(clusters):
     """Return the slot of the best pair, the first among equals."""
-    found = clusters.live[0]
+    best = clusters.live[0]
     for k in range(1, clusters.n_live):
-        if clusters.best[clusters.live[k]] > clusters.best[found]:
-            found = clusters.live[k]
-    return found
+        if clusters.best[clusters.live[k]] > clusters.best[best]:
+            best = clusters.live[k]
+    return best
 
 
 def _look_again(clusters, i):
@@ -202,12 +202,12 @@ def _look_again(clusters, i):
 
 def _remove(clusters, slot):
     """Remove a slot from those in use."""
-    left = 0
+    n_live = 0
     for k in range(clusters.n_live):
         if clusters.live[k] != slot:
-            clusters.live[left] = clusters.live[k]
-            left += 1
-    clusters.n_live = left
+            clusters.live[n_live] = clusters.live[k]
+            n_live += 1
+    clusters.n_live = n_live
 
 
 def agglomerate(clusters, merges, odds):
