@@ -1,4 +1,4 @@
-"""The default cut on noise and on blobs: prints the table of docs/flat_clusters.md.
+"""The default cut on noise and on blobs: prints the tables of docs/flat_clusters.md.
 
 Run with ``python benchmarks/cuts.py``; it takes a few minutes on two cores, ``--quick`` some seconds.
 
@@ -6,6 +6,9 @@ Tables of 200 rows and 5 real columns: pure Gaussian noise, which has no cluster
 centres are at least 8 apart. Each table is fitted once, with default settings, and cut in every way; Brownian motion needs a fit
 of its own. The figures are the median number of clusters with the smallest and the largest, and the
 mean adjusted Rand index against the blobs.
+
+A second table has blobs of scikit-learn's ``make_blobs`` with its default spread, 300 rows each, which overlap more in fewer
+columns. Ward's method is given the number of blobs, the Gaussian mixture (full covariances) chooses it by BIC.
 """
 
 from __future__ import annotations
@@ -14,7 +17,11 @@ import argparse
 import warnings
 
 import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+from sklearn.cluster import HDBSCAN
+from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
 
 import coaltree as ct
 
@@ -22,6 +29,8 @@ N_ROWS, N_COLUMNS = 200, 5
 LEAST_DISTANCE = 8.0
 BLOBS = (1, 3, 4, 5, 6, 7, 8)
 RESOLUTIONS = (0.1, 0.2, 0.4, 0.6)
+MADE_BLOBS = ((2, 2), (3, 2), (5, 2), (8, 2), (3, 1), (5, 3), (10, 3), (5, 5), (10, 5), (20, 10))  # (blobs, columns)
+MAX_MIXTURE = 12  # components that BIC chooses from
 CUTS = ("default", *(f"resolution {value:g}" for value in RESOLUTIONS), "default, Brownian", "number of blobs")
 
 
@@ -45,6 +54,31 @@ def cut_in_all_ways(X, n_blobs):
     return [model.labels_, *finer, brownian.labels_, model.cut(n_clusters=n_blobs)]
 
 
+def cut_made_blobs(n_blobs, n_columns, seed):
+    """Return adjusted Rand indices by method on blobs of scikit-learn."""
+    X, blobs = make_blobs(300, centers=n_blobs, n_features=n_columns, random_state=seed)
+    model = ct.CoalescentClustering().fit(X)
+    mixtures = [GaussianMixture(k, random_state=0, reg_covar=1e-3).fit(X) for k in range(1, MAX_MIXTURE + 1)]
+    label_sets = {
+        "default": model.labels_,
+        "HDBSCAN": HDBSCAN(copy=True).fit_predict(X),
+        "Gaussian mixture": min(mixtures, key=lambda mixture: mixture.bic(X)).predict(X),
+        "coaltree, number known": model.cut(n_clusters=n_blobs),
+        "Ward, number known": fcluster(linkage(X, "ward"), n_blobs, "maxclust"),
+    }
+    return {name: adjusted_rand_score(blobs, labels) for name, labels in label_sets.items()}
+
+
+def compare_on_made_blobs(n_tables):
+    """Print the second table."""
+    for row, (n_blobs, n_columns) in enumerate(MADE_BLOBS):
+        scores = [cut_made_blobs(n_blobs, n_columns, seed) for seed in range(n_tables)]
+        if row == 0:
+            print(f"\n| blobs, columns | {' | '.join(scores[0])} |\n|---|{'---|' * len(scores[0])}")
+        means = [np.mean([score[name] for score in scores]) for name in scores[0]]
+        print(f"| {n_blobs}, {n_columns} | {' | '.join(f'{mean:.2f}' for mean in means)} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="two tables of each kind")
@@ -64,6 +98,7 @@ def main():
             for counts_of_cut, index in zip(counts.T, indices.mean(axis=0), strict=True)
         ]
         print(f"| {'noise' if n_blobs == 1 else f'{n_blobs} blobs'} | {' | '.join(cells)} |", flush=True)
+    compare_on_made_blobs(n_tables)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ def test_noise_is_one_cluster(columns):
     assert sum(count > 1 for count in counts) <= 2
 
 
-def test_natural_cut_states_reason():
+def test_default_cut_states_reason():
     X, _ = blobs()
     assert ct.CoalescentClustering().fit(X)._model.clusters_chosen_by == "gap"
     noise = np.random.default_rng(0).normal(size=(200, 5))

@@ -47,8 +47,8 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
     resolution : float, optional
         How fine flat clusters are, from 0 to 1: rows are in one cluster if the correlation of their columns, without noise, is
         at least this. Higher values give more and smaller clusters. The tree does not change. By default the tree is cut at a
-        clear gap between the heights of its splits, otherwise at the mean correlation of two rows; without structure there is
-        one cluster.
+        clear gap between the heights of its splits, otherwise where the clusters are most distinct, by modularity and
+        silhouette; without structure there is one cluster.
     n_clusters : int, optional
         Number of flat clusters.
     height_threshold : float, optional
