@@ -2,14 +2,15 @@
 
 1. At a clear gap between the heights of successive splits, if there is one.
 2. Not at all, if the splits look like those of noise and the clusters of no cut are distinct.
-3. Otherwise into the number of clusters with the largest product of modularity and silhouette.
+3. Otherwise into the number of clusters with the largest modularity. Among numbers with nearly the same modularity, the
+   silhouette decides: both are divided by their maximum, and a fifth of the silhouette is added to the modularity.
 
 The *modularity* of a cut is the sum, over all pairs of rows in one cluster, of the difference between their correlation and the
 mean correlation of two rows, as a share of all pairs. Correlations are those of the tree: ``exp(-2 rate h)`` for rows that merge
 at height h. It prefers clusters that cover most similar pairs, hence few large ones. The *silhouette* is the mean over rows of
 ``(b - a) / max(a, b)``, where a is the distance of a row to the mean of its cluster, and b that to the nearest other mean, in the
-coordinates of the neighbour search. It prefers compact clusters. On labelled tables the product is as good as the modularity
-alone, which is largest for the cut at the mean correlation; of many blobs it finds more.
+coordinates of the neighbour search. It prefers compact clusters. On labelled tables the sum is at least as good as each of its
+terms, and it finds more of many blobs than the modularity, which is largest for the cut at the mean correlation.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ NOISE_HEIGHT = (0.22, 0.3, 0.08, 0.23)
 # Silhouettes of cuts of noise, Gaussian or uniform, are nearly always below a + b / D^2 + 1 / sqrt(n).
 NOISE_SILHOUETTE = (0.46, 0.22)
 MAX_CLUSTERS = 25  # whose modularity and silhouette are compared
+SILHOUETTE_WEIGHT = 0.2
 MAX_SILHOUETTE_ROWS = 3_000  # evenly spaced in the drawing order of the tree
 
 Reason = Literal["one row", "gap", "no structure", "no structure within", "distinct clusters"]
@@ -99,11 +101,18 @@ def default_cut(tree: Tree, X: FloatArray, process: Process, min_size: int, rate
     flat &= heights[FLAT_SPLIT - 1 :] > low_height
     if not is_distinct and flat[:MAX_SPLITS].any():
         return DefaultCut(float(heights[int(flat.argmax())]), "no structure within")
-    distinctness = np.maximum(scores.modularity, 0) * np.maximum(scores.silhouette, 0)
+    distinctness = _share_of_largest(scores.modularity) + SILHOUETTE_WEIGHT * _share_of_largest(scores.silhouette)
     n_splits = 1 + int(distinctness.argmax())
     below = heights[n_splits] if n_splits < len(heights) else 0.0
     height = float(heights[n_splits - 1] + below) / 2
     return DefaultCut(height, "distinct clusters", math.exp(-2 * rate * height))
+
+
+def _share_of_largest(scores: FloatArray) -> FloatArray:
+    """Divide scores by the largest; all are 0 if none is positive."""
+    largest = scores.max(initial=0.0)
+    shares: FloatArray = np.maximum(scores, 0) / largest if largest > 0 else np.zeros(len(scores))
+    return shares
 
 
 def find_gap(heights: FloatArray) -> int | None:
