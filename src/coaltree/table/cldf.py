@@ -220,9 +220,7 @@ def _read_structure(data: _DataSet) -> Characters:
     columns = []
     for parameter, cells in values.items():
         states = tuple(sorted({state for cell in cells.values() for state in cell}, key=_natural_sort_key))
-        columns.append(
-            CharacterColumn(parameter, "standard", [_to_cell(cells.get(taxon)) for taxon in taxa], states)
-        )
+        columns.append(CharacterColumn(parameter, "standard", [_to_cell(cells.get(taxon)) for taxon in taxa], states))
     return Characters(tuple(taxa), columns)
 
 
