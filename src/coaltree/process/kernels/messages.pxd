@@ -151,8 +151,12 @@ cdef void _set_scanned_slopes(
 @cython.locals(d=Py_ssize_t)
 cdef double _slope_of_sites(Forest forest, Py_ssize_t j, Pair pair) noexcept nogil
 
-@cython.locals(d=Py_ssize_t, k=Py_ssize_t, least=double)
-cpdef void merge(Forest forest, Py_ssize_t i, Py_ssize_t j, double h, Py_ssize_t into, Rows scratch) noexcept nogil
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, least=double, possible=bint)
+cpdef bint merge(Forest forest, Py_ssize_t i, Py_ssize_t j, double h, Py_ssize_t into, Rows scratch) noexcept nogil
+@cython.locals(possible=bint)
+cpdef double merge_and_log_z(
+    Forest forest, Py_ssize_t i, Py_ssize_t j, double h, Py_ssize_t into, Pair pair
+) noexcept nogil
 @cython.locals(d=Py_ssize_t, least=double)
 cdef double _merge_stationary(
     Forest forest, Py_ssize_t group, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into, Rows scratch
@@ -162,7 +166,7 @@ cdef void _merge_complete(
     Forest forest, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into
 ) noexcept nogil
 @cython.locals(d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t, n=Py_ssize_t, impossible=Py_ssize_t)
-cdef void _merge_sites(
+cdef bint _merge_sites(
     Forest forest, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into, Rows scratch
 ) noexcept nogil
 @cython.locals(

@@ -900,12 +900,15 @@ def _slope_of_sites(forest, j, pair):
 
 
 def merge(forest, i, j, h, into, scratch):
-    """Write the message of slots i and j, merged at height h, into a slot, which may be i or j; its height is not set."""
+    """Write the message of slots i and j, merged at height h, into a slot, which may be i or j; its height is not set.
+
+    Returns whether sites allow it. If not, two states meet that no time parts.
+    """
     climb_i, climb_j = h - forest.height[i], h - forest.height[j]
     if forest.complete:
         _merge_complete(forest, i, j, climb_i, climb_j, into)
-        return
-    least = math.inf
+        return True
+    least, possible = math.inf, True
     for d in range(forest.n_brownian):
         y, v = _join_brownian(
             forest.mean[i, d], forest.spread[i, d] + climb_i, forest.mean[j, d], forest.spread[j, d] + climb_j
@@ -917,9 +920,19 @@ def merge(forest, i, j, h, into, scratch):
         least = min(least, path_of(forest.rate[k], least_lost))
     forest.least[into] = least
     if forest.n_sites:
-        _merge_sites(forest, i, j, max(climb_i, 0.0), max(climb_j, 0.0), into, scratch)
+        possible = _merge_sites(forest, i, j, max(climb_i, 0.0), max(climb_j, 0.0), into, scratch)
     if forest.growth.shape[1]:
         _set_growth(forest, into, h)
+    return possible
+
+
+def merge_and_log_z(forest, i, j, h, into, pair):
+    """Do the same for another slot than i or j, and return the log local likelihood, see `log_z`."""
+    possible = merge(forest, i, j, h, into, pair)
+    if possible and forest.n_sites > 0 and forest.n_real == 0:
+        return -log_of_sites(forest, pair, 5, 6)  # each site's message was divided by its likelihood
+    load_pair(forest, i, j, pair)
+    return log_z(forest, pair, h)
 
 
 def _merge_stationary(forest, group, i, j, climb_i, climb_j, into, scratch):
@@ -975,7 +988,7 @@ def _merge_complete(forest, i, j, climb_i, climb_j, into):
 
 
 def _merge_sites(forest, i, j, climb_i, climb_j, into, scratch):
-    """Merge the messages of all sites, eq. (5.4)."""
+    """Merge the messages of all sites, eq. (5.4); row 5 gets what they are multiplied by. Returns whether all are possible."""
     n = forest.n_sites
     for d in range(n):
         scratch.rows[5, d] = 0.0
@@ -1000,6 +1013,7 @@ def _merge_sites(forest, i, j, climb_i, climb_j, into, scratch):
             for d in range(forest.rank[r + 1] - first):
                 if scratch.rows[5, d] >= const.OVER_POLE:
                     forest.state[into, first + d] = forest.root_q[first + d]
+    return impossible == 0
 
 
 def _join_sites_of_one_rate(forest, i, j, climb_i, climb_j, into, scratch):
