@@ -32,7 +32,7 @@ matrix
 ;
 end;
 {start}begin mrbayes;
-set autoclose=yes nowarnings=yes seed={seed} swapseed={seed} quitonerror=yes;
+set beagleprecision=double autoclose=yes nowarnings=yes seed={seed} swapseed={seed} quitonerror=yes;
 lset nst=1 rates=equal ploidy=haploid;
 prset statefreqpr=fixed(equal) brlenspr=clock:coalescence popsizepr=fixed(1) clockvarpr=strict clockratepr=fixed({clock});
 {begin}mcmc nruns=1 nchains={n_chains} ngen={moves} samplefreq={thin} printfreq={moves} diagnfreq={moves};
