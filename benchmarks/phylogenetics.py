@@ -9,6 +9,9 @@ rate 1 and Jukes-Cantor's sites, which is ``Multinomial(20 / 3, [0.25] * 4, shar
 our chains say of their convergence, and clade probabilities of both programs. The first quarter is left out, and its time is not.
 On the alignments MrBayes begins at our greedy tree: from random trees its chains on DS5 did not arrive. Needs ``mb``.
 
+*clades.* The same for DS1 and DS5 with chains that are long enough to compare clade probabilities, and the clades in which the
+programs differ most. With ``--folder`` the files of MrBayes stay there, and what has run does not run again.
+
 *evidence.* The log evidence of DS1 to DS8, and how long that took.
 
 *ascertainment.* Binary columns drawn from trees of known heights, constant ones left out: rates and heights that are sampled with
@@ -25,7 +28,9 @@ import os
 import tempfile
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,8 +46,28 @@ JUKES_CANTOR = 20 / 3  # in units of the population size
 N_CHAINS = 4
 AIM = 3.0  # times as many effective samples a second as MrBayes
 PUBLISHED = {"DS1": -7154.7}  # log evidence: VIPR
-# (samples of each chain, MrBayes' samples of each chain, MrBayes' moves from one to the next)
-LENGTHS = {"languages": (1600, 700, 400), "DS5": (2000, 800, 400), "DS1": (1600, 700, 250)}
+REPORTED = 0.01  # probability of clades that are compared
+SHOWN = 5  # clades in which the programs differ most
+TOLERANCE = 1.0  # of a log likelihood of MrBayes, whose heights are rounded
+
+
+class Lengths(NamedTuple):
+    """How long the chains of both programs run."""
+
+    n_samples: int  # of each chain
+    n_heated: int
+    sweeps: float  # moves from one sample to the next, over the number of rows
+    of_peer: int  # samples of each chain of MrBayes
+    peer_thin: int  # its moves from one to the next
+    peer_heated: int
+
+
+SHORT = {
+    "languages": Lengths(1600, 0, 0.5, 700, 400, 0),
+    "DS5": Lengths(2000, 0, 0.5, 800, 400, 0),
+    "DS1": Lengths(1600, 0, 0.5, 700, 250, 0),
+}
+LONG = {"DS1": Lengths(6000, 1, 2, 4000, 500, 2), "DS5": Lengths(20000, 1, 2, 4000, 1500, 0)}
 # (runs, chains, samples) of the evidence of each data set
 SIZES = {"DS1": (20, 8, 8), "DS4": (3, 4, 8), "DS5": (3, 4, 8)}
 OTHER_SIZE = (8, 4, 8)
@@ -63,48 +88,69 @@ def read_alignment(name):
     return X, ct.Multinomial(JUKES_CANTOR, [0.25] * 4, share_equilibrium=True)
 
 
-def chains(quick):
+def chains(quick, names, folder):
     """Print effective samples a second of both programs, and how far apart they are."""
-    for name, (n_samples, of_peer, peer_thin) in LENGTHS.items():
-        if name == "languages":
-            X, rate, bases = binary_features(), RATE, False
-            process = ct.Multinomial(RATE, [0.5, 0.5], share_equilibrium=True)
-        else:
-            (X, process), rate, bases = read_alignment(name), JUKES_CANTOR, True
+    compare(SHORT, quick, names, folder and folder / "short")
+
+
+def clades(quick, names, folder):
+    """Do the same with long chains."""
+    compare(LONG, quick, names, folder and folder / "long")
+
+
+def compare(lengths, quick, names, folder):
+    """Compare the chains of both programs on some data sets."""
+    for name in names or lengths:
+        own = lengths[name]
         if quick:
-            n_samples, of_peer = 60, 60
-        print(f"\n### {name}: {len(X)} rows, {X.shape[1]} columns\n", flush=True)
-        ct.mcmc(X[:5], process, 10, 1, random_state=0)  # what is imported late is there then
-        start, used = time.perf_counter(), time.process_time()
-        sample = ct.mcmc(
-            X, process, n_samples, N_CHAINS, warmup=n_samples // 4, thin=len(X) // 2, n_jobs=2, random_state=0
-        )
-        used, took = time.process_time() - used, time.perf_counter() - start
-        traces = sample.traces
-        print(
-            "| | moves | time (s) | log joint | root height | tree length | root height is |\n|---|---|---|---|---|---|---|"
-        )
-        found = [traces[key] for key in ("log_joint", "root_height", "tree_length")]
-        ours = print_row("coaltree", len(X) // 2, used, found)
-        largest = max(r_hat(own[:, n_samples // 4 :]) for own in found)
-        if mrbayes.PROGRAM is None:
-            print("| MrBayes | not there: left out | | | | | |")
-        else:
-            tree = ct.greedy(X, process).tree if bases else None
-            with tempfile.TemporaryDirectory() as folder:
-                peer = mrbayes.run(X, rate, of_peer, peer_thin, range(N_CHAINS), folder, bases, tree)
-            theirs = [
-                np.array([getattr(chain, key) for chain in peer.chains])
-                for key in ("log_joints", "root_heights", "tree_lengths")
-            ]
-            ratio = ours / print_row("MrBayes", peer_thin, peer.processor_seconds, theirs)
-            verdict = "ok" if ratio.min() >= AIM else "MISSED"
-            print(f"\ncoaltree / MrBayes: {', '.join(f'{own:.1f}' for own in ratio)}; at least {AIM:g}: {verdict}")
-            print_clades(sample, peer)
-        print(
-            f"our chains: split-frequency deviation {sample.split_deviation:.4f}, R-hat at most {largest:.4f}, "
-            f"{took:.0f} s by the clock"
-        )
+            own = own._replace(n_samples=60, of_peer=60)
+        with tempfile.TemporaryDirectory() as temporary:
+            compare_on(name, own, Path(folder or temporary, name))
+
+
+def compare_on(name, lengths, folder):
+    """Compare the chains of both programs on a data set."""
+    n_samples, n_heated, sweeps, of_peer, peer_thin, peer_heated = lengths
+    if name == "languages":
+        X, rate, bases = binary_features(), RATE, False
+        process = ct.Multinomial(RATE, [0.5, 0.5], share_equilibrium=True)
+    else:
+        (X, process), rate, bases = read_alignment(name), JUKES_CANTOR, True
+    print(f"\n### {name}: {len(X)} rows, {X.shape[1]} columns\n", flush=True)
+    ct.mcmc(X[:5], process, 10, 1, random_state=0)  # what is imported late is there then
+    thin, warmup = int(sweeps * len(X)), n_samples // 4
+    start, used = time.perf_counter(), time.process_time()
+    sample = ct.mcmc(
+        X, process, n_samples, N_CHAINS, n_heated=n_heated, warmup=warmup, thin=thin, n_jobs=2, random_state=0
+    )
+    used, took = time.process_time() - used, time.perf_counter() - start
+    print(f"heated chains: {n_heated} of coaltree, {peer_heated} of MrBayes\n")
+    print(
+        "| | moves | time (s) | log joint | root height | tree length | root height is |\n|---|---|---|---|---|---|---|"
+    )
+    found = [sample.traces[key] for key in ("log_joint", "root_height", "tree_length")]
+    ours = print_row("coaltree", thin * (n_heated + 1), used, found)
+    largest = max(r_hat(own[:, warmup:]) for own in found)
+    if mrbayes.PROGRAM is None:
+        print("| MrBayes | not there: left out | | | | | |")
+    else:
+        tree = ct.greedy(X, process).tree if bases else None
+        peer = mrbayes.run(X, rate, of_peer, peer_thin, range(N_CHAINS), folder, bases, tree, peer_heated)
+        theirs = [
+            np.array([getattr(chain, key) for chain in peer.chains])
+            for key in ("log_joints", "root_heights", "tree_lengths")
+        ]
+        ratio = ours / print_row("MrBayes", peer_thin * (peer_heated + 1), peer.processor_seconds, theirs)
+        verdict = "ok" if ratio.min() >= AIM else "MISSED"
+        print(f"\ncoaltree / MrBayes: {', '.join(f'{own:.1f}' for own in ratio)}; at least {AIM:g}: {verdict}")
+        visited = read_trees(X, process, rate, peer)
+        n_kept = len(sample.trees) // N_CHAINS
+        own = [list(map(clade_masks, sample.trees[k * n_kept : (k + 1) * n_kept])) for k in range(N_CHAINS)]
+        print_clades([own, visited])
+    print(
+        f"our chains: split-frequency deviation {sample.split_deviation:.4f}, R-hat at most {largest:.4f}, "
+        f"{took:.0f} s by the clock"
+    )
 
 
 def print_row(who, thin, seconds, traces):
@@ -121,42 +167,68 @@ def print_row(who, thin, seconds, traces):
     return worth / seconds
 
 
-def print_clades(sample, peer):
-    """Print the largest differences of clade probabilities between the two programs, and between chains of each."""
-    ours, theirs = {}, {}
-    n_kept = len(sample.trees) // N_CHAINS
-    for k in range(N_CHAINS):
-        count(ours, k, sample.trees[k * n_kept : (k + 1) * n_kept])
-        trees = ct.TreeSample.from_nexus(peer.chains[k].trees, tolerance=1e-3).trees
-        names = [trees[0].leaf_names.index(f"row{i}") for i in range(trees[0].n_leaves)]
-        count(theirs, k, trees[len(trees) // 4 :], np.argsort(names))
-    all_clades = ours.keys() | theirs.keys()
-    none = np.zeros(N_CHAINS)
-    tables = [np.array([own.get(clade, none) for clade in all_clades]) for own in (ours, theirs)]
-    gaps = np.abs(tables[0].mean(axis=1) - tables[1].mean(axis=1))
-    spread = [own.std(axis=1, ddof=1).max() / np.sqrt(N_CHAINS) for own in tables]
+def read_trees(X, process, rate, peer):
+    """Return the clades of the trees of MrBayes' chains, the first quarter left out; make sure that its likelihoods are right."""
+    visited = []
+    for chain in peer.chains:
+        trees = ct.TreeSample.from_nexus(chain.trees, tolerance=1e-3).trees
+        rows = [int(name.removeprefix("row")) for name in trees[0].leaf_names]
+        last = ct.Tree(trees[-1].children, trees[-1].heights / (mrbayes.SEEN * rate))
+        gap = process.log_likelihood(last, X[rows]) - chain.log_likelihoods[-1]
+        if abs(gap) > TOLERANCE:
+            raise RuntimeError(f"MrBayes' last log likelihood differs by {gap:.1f} from that of its last tree.")
+        renumbered = {}
+        for tree in trees[len(trees) // 4 :]:
+            for mask in clade_masks(tree):
+                if mask not in renumbered:
+                    renumbered[mask] = sum(1 << row for leaf, row in enumerate(rows) if mask >> leaf & 1)
+        visited.append([[renumbered[mask] for mask in clade_masks(tree)] for tree in trees[len(trees) // 4 :]])
+    return visited
+
+
+def print_clades(programs):
+    """Print the clades of whose probabilities two programs differ most, with standard errors.
+
+    For each program there is a list of the clades of each tree, of each chain.
+    """
+    frequencies = [Counter(mask for chain in visited for tree in chain for mask in tree) for visited in programs]
+    n_trees = [sum(map(len, visited)) for visited in programs]
+    masks = [
+        mask
+        for mask in set().union(*frequencies)
+        if max(own[mask] / n for own, n in zip(frequencies, n_trees, strict=True)) >= REPORTED
+    ]
+    tables = []
+    for visited in programs:
+        where = {mask: k for k, mask in enumerate(masks)}
+        seen = np.zeros((len(masks), len(visited), len(visited[0])), dtype=bool)
+        for c, chain in enumerate(visited):
+            for t, tree in enumerate(chain):
+                seen[[where[mask] for mask in tree if mask in where], c, t] = True
+        means = seen.mean(axis=(1, 2))
+        worth = np.array([effective_samples(own.astype(float)) for own in seen])
+        tables.append((means, np.sqrt(means * (1 - means) / worth)))
+    (ours, our_error), (theirs, their_error) = tables
+    gaps = np.abs(ours - theirs)
     print(
-        f"clade probabilities differ by at most {gaps.max():.3f}; the largest standard error, from the chains, is "
-        f"{spread[0]:.3f} in coaltree and {spread[1]:.3f} in MrBayes"
+        f"\n{len(masks)} clades of probability {REPORTED:g} and more: they differ by at most {gaps.max():.3f}; the largest "
+        f"standard errors are {our_error.max():.3f} in coaltree and {their_error.max():.3f} in MrBayes\n"
     )
+    print("| clade | coaltree | MrBayes | difference |\n|---|---|---|---|")
+    for k in np.argsort(-gaps)[:SHOWN]:
+        rows = [row for row in range(masks[k].bit_length()) if masks[k] >> row & 1]
+        cells = [" ".join(map(str, rows)), f"{ours[k]:.3f} ± {our_error[k]:.3f}"]
+        print(f"| {' | '.join(cells)} | {theirs[k]:.3f} ± {their_error[k]:.3f} | {ours[k] - theirs[k]:+.3f} |")
+    print(flush=True)
 
 
-def count(found, chain, trees, number=None):
-    """Add the frequencies of the clades of some trees, whose leaves may be numbered otherwise."""
-    for tree in trees:
-        for mask in clade_masks(tree):
-            if number is not None:
-                mask = sum(1 << int(number[i]) for i in range(tree.n_leaves) if mask >> i & 1)
-            found.setdefault(mask, np.zeros(N_CHAINS))[chain] += 1 / len(trees)
-
-
-def evidence(quick, names):
+def evidence(quick, names, _):
     """Print the log evidence of the alignments."""
     print(
         "| | rows | columns | runs x chains x samples | powers | log evidence | published | processor time (s) | clock (s) |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
-    for name in names:
+    for name in names or [f"DS{k}" for k in range(1, 9)]:
         X, process = read_alignment(name)
         size = (2, 2, 2) if quick else SIZES.get(name, OTHER_SIZE)
         start, used = time.perf_counter(), time.process_time()
@@ -168,7 +240,7 @@ def evidence(quick, names):
         print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
-def ascertainment(quick):
+def ascertainment(quick, *_):
     """Print rates and heights that are sampled from tables without constant columns."""
     n_tables, n_rows, n_columns, rate = (2 if quick else 10), 10, 120, 0.4
     print(f"{n_tables} tables of {n_rows} rows and {n_columns} binary columns of rate {rate:g} that are not constant\n")
@@ -197,7 +269,7 @@ def ascertainment(quick):
         print(f"| {title} | {' | '.join(cells)} |", flush=True)
 
 
-def tempering(quick):
+def tempering(quick, *_):
     """Print how well clades mix with and without heated chains, in the same time."""
     seconds = 3 if quick else 60
     print("| | heated chains | samples | exchanges accepted | log joint | clades, harmonic mean | clades, least |")
@@ -236,13 +308,14 @@ def run_tempered(X, process, start, n_heated, seed, seconds):
     return np.array(log_joints), trees, chain.accepted[EXCHANGE] / max(chain.tried[EXCHANGE], 1)
 
 
-PARTS = {part.__name__: part for part in (chains, evidence, ascertainment, tempering)}
+PARTS = {part.__name__: part for part in (chains, clades, evidence, ascertainment, tempering)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; all by default")
-    parser.add_argument("--data", nargs="*", default=[f"DS{k}" for k in range(1, 9)], help="alignments of the evidence")
+    parser.add_argument("--data", nargs="*", help="names of the data sets; all by default")
+    parser.add_argument("--folder", type=Path, help="where the files of MrBayes stay")
     parser.add_argument("--quick", action="store_true", help="short chains, to see that all runs")
     options = parser.parse_args()
     for name in options.parts:
@@ -251,7 +324,7 @@ def main():
     warnings.simplefilter("ignore", ct.errors.InputWarning)  # of short chains
     for name in options.parts or PARTS:
         print(f"\n## {name}\n", flush=True)
-        PARTS[name](options.quick, *([options.data] if name == "evidence" else []))
+        PARTS[name](options.quick, options.data, options.folder)
 
 
 if __name__ == "__main__":
