@@ -19,6 +19,9 @@ and without the condition.
 
 *tempering.* DS1 and DS5 without and with heated chains that exchange trees with the one that is recorded (MC3), in the same
 processor time: effective samples a second of the log joint, and of the clades that are neither rare nor certain.
+
+*shares.* Languages, DS5 and DS1 with the usual shares of the kinds of moves, and with shares that are adapted to what each kind
+earns in some time; with one heated chain on the alignments. Means of three chains.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ import numpy as np
 
 import coaltree as ct
 import mrbayes
-from coaltree.inference.chain import EXCHANGE, without_ties
+from coaltree.inference.chain import EXCHANGE, MOVES, Chain, move_shares, without_ties
 from coaltree.inference.results import effective_samples, r_hat
 from coaltree.inference.tempering import TemperedChain
 from coaltree.tree.clades import clade_masks
@@ -72,6 +75,13 @@ LONG = {"DS1": Lengths(6000, 1, 2, 4000, 500, 2), "DS5": Lengths(20000, 1, 2, 40
 SIZES = {"DS1": (20, 8, 8), "DS4": (3, 4, 8), "DS5": (3, 4, 8)}
 OTHER_SIZE = (8, 4, 8)
 WARMUP = 60  # rounds of moves
+
+
+def read_data(name):
+    """Return the table and the process of an alignment or of the languages."""
+    if name == "languages":
+        return binary_features(), ct.Multinomial(RATE, [0.5, 0.5], share_equilibrium=True)
+    return read_alignment(name)
 
 
 def read_alignment(name):
@@ -111,11 +121,8 @@ def compare(lengths, quick, names, folder):
 def compare_on(name, lengths, folder):
     """Compare the chains of both programs on a data set."""
     n_samples, n_heated, sweeps, of_peer, peer_thin, peer_heated = lengths
-    if name == "languages":
-        X, rate, bases = binary_features(), RATE, False
-        process = ct.Multinomial(RATE, [0.5, 0.5], share_equilibrium=True)
-    else:
-        (X, process), rate, bases = read_alignment(name), JUKES_CANTOR, True
+    X, process = read_data(name)
+    rate, bases = (RATE, False) if name == "languages" else (JUKES_CANTOR, True)
     print(f"\n### {name}: {len(X)} rows, {X.shape[1]} columns\n", flush=True)
     ct.mcmc(X[:5], process, 10, 1, random_state=0)  # what is imported late is there then
     thin, warmup = int(sweeps * len(X)), n_samples // 4
@@ -281,22 +288,19 @@ def tempering(quick, *_):
         for n_heated in (0, 1, 2):
             for seed in range(1 if quick else 2):
                 log_joints, trees, exchanged = run_tempered(X, process, start, n_heated, seed, seconds)
-                masks = [set(clade_masks(tree)) for tree in trees]
-                worth = []
-                for mask in set().union(*masks):
-                    found = np.array([mask in own for own in masks], dtype=float)
-                    if 0.03 < found.mean() < 0.97:
-                        worth.append(effective_samples(found[None]) / seconds)
+                worth = worth_of_clades(trees, seconds)
                 cells = [name, n_heated, len(trees), f"{exchanged:.0%}" if n_heated else ""]
                 cells += [f"{effective_samples(log_joints[None]) / seconds:.1f} a second"]
-                cells += [f"{1 / np.mean(1 / np.array(worth)):.1f} a second", f"{min(worth):.1f} a second"]
+                cells += [f"{1 / np.mean(1 / worth):.1f} a second", f"{worth.min():.1f} a second"]
                 print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
-def run_tempered(X, process, start, n_heated, seed, seconds):
+def run_tempered(X, process, start, n_heated, seed, seconds, shares=None):
     """Run a chain with heated companions for some time; return its log joints and trees, and the share of exchanges."""
     rngs = [np.random.default_rng([seed, k]) for k in range(n_heated + 1)]
     chain = TemperedChain(X, process, without_ties(start, rngs[0]), rngs)
+    for own in chain.members() if shares is not None else []:
+        own._shares = np.cumsum(shares)
     for _ in range(WARMUP):
         chain.move(len(X))
         chain.tune()
@@ -308,7 +312,78 @@ def run_tempered(X, process, start, n_heated, seed, seconds):
     return np.array(log_joints), trees, chain.accepted[EXCHANGE] / max(chain.tried[EXCHANGE], 1)
 
 
-PARTS = {part.__name__: part for part in (chains, clades, evidence, ascertainment, tempering)}
+def worth_of_clades(trees, seconds):
+    """Return effective samples a second of the clades that are neither rare nor certain."""
+    masks, worth = [set(clade_masks(tree)) for tree in trees], []
+    for mask in set().union(*masks):
+        seen = np.array([mask in own for own in masks], dtype=float)
+        if 0.03 < seen.mean() < 0.97:
+            worth.append(effective_samples(seen[None]) / seconds)
+    return np.array(worth)
+
+
+def shares(quick, names, _):
+    """Print how well chains mix with their shares of the moves, and with shares that are adapted to what moves earn."""
+    seconds = 2 if quick else 20
+    print(f"| | shares of {', '.join(MOVES)} | log joint | tree length | clades, median | clades, harmonic mean |")
+    print("|---|---|---|---|---|---|")
+    for name in names or ("languages", "DS5", "DS1"):
+        X, process = read_data(name)
+        process = process.resolve(X)
+        start, n_heated = ct.greedy(X, process).tree, int(name != "languages")
+        for own in (move_shares(len(X)), adapted_shares(X, process, start, 3 if quick else 60)):
+            rows = []
+            for seed in range(1 if quick else 3):
+                log_joints, trees, _ = run_tempered(X, process, start, n_heated, seed, seconds, own)
+                lengths = np.array([tree.branch_lengths.sum() for tree in trees])
+                clades = worth_of_clades(trees, seconds)
+                joint, length = (effective_samples(trace[None]) / seconds for trace in (log_joints, lengths))
+                rows.append([joint, length, np.median(clades), 1 / np.mean(1 / clades)])
+            cells = [
+                name,
+                ", ".join(f"{share:.0%}" for share in own),
+                *(f"{cell:.0f}" for cell in np.mean(rows, axis=0)),
+            ]
+            print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def adapted_shares(X, process, start, rounds):
+    """Return shares of moves by what each kind earns in some time, where the chain has arrived.
+
+    A move earns the squares of what it changes of the log joint and of the logarithm of the root's height, and the number of
+    clades that it exchanges. Shares of the time maximise the product of what is earned of these three.
+    """
+    rng, n = np.random.default_rng(0), len(X)
+    chain = Chain(X, process, without_ties(start, rng), rng)
+    for _ in range(WARMUP):
+        chain.move(n)
+        chain.tune()
+    usual = move_shares(n)
+    earned, spent = np.zeros((len(MOVES), 3)), np.zeros(len(MOVES))
+    for _ in range(rounds):
+        for kind in range(len(MOVES)):
+            chain._shares = np.cumsum(np.eye(len(MOVES))[kind])
+            for _ in range(6):
+                before, clades = chain.sample(), set(clade_masks(chain.tree()))
+                begin = time.process_time()
+                chain._make_moves(1)
+                spent[kind] += time.process_time() - begin
+                chain._update_log_joint()
+                after = chain.sample()
+                root = np.log(after.heights[-1] / before.heights[-1])
+                exchanged = len(clades - set(clade_masks(chain.tree())))
+                earned[kind] += (after.log_joint - before.log_joint) ** 2, root**2, exchanged
+        chain._shares = np.cumsum(usual)
+        chain.move(n)
+    rate = earned / spent[:, None]
+    times = np.full(len(MOVES), 1 / len(MOVES))
+    for _ in range(2000):
+        times = times * np.mean(rate / (times @ rate), axis=1)
+    best = times / spent
+    return 0.9 * best / best.sum() + 0.1 * usual  # all places stay within reach
+
+
+PARTS = {part.__name__: part for part in (chains, clades, evidence, ascertainment, tempering, shares)}
 
 
 def main():
