@@ -12,6 +12,8 @@ On the alignments MrBayes begins at our greedy tree: from random trees its chain
 *clades.* The same for DS1 and DS5 with chains that are long enough to compare clade probabilities, and the clades in which the
 programs differ most. With ``--folder`` the files of MrBayes stay there, and what has run does not run again.
 
+*speed.* How often a second a chain computes the likelihood of a whole tree, and how many moves it makes.
+
 *evidence.* The log evidence of DS1 to DS8, and how long that took.
 
 *ascertainment.* Binary columns drawn from trees of known heights, constant ones left out: rates and heights that are sampled with
@@ -40,10 +42,11 @@ import numpy as np
 import coaltree as ct
 import mrbayes
 from coaltree.inference.chain import EXCHANGE, MOVES, Chain, move_shares, without_ties
+from coaltree.inference.kernels.history import log_likelihood_of
 from coaltree.inference.results import effective_samples, r_hat
 from coaltree.inference.tempering import TemperedChain
 from coaltree.tree.clades import clade_masks
-from posterior import RATE, binary_features
+from posterior import RATE, binary_features, processor_seconds
 
 JUKES_CANTOR = 20 / 3  # in units of the population size
 N_CHAINS = 4
@@ -70,7 +73,7 @@ SHORT = {
     "DS5": Lengths(2000, 0, 0.5, 800, 400, 0),
     "DS1": Lengths(1600, 0, 0.5, 700, 250, 0),
 }
-LONG = {"DS1": Lengths(6000, 1, 2, 4000, 500, 2), "DS5": Lengths(20000, 1, 2, 4000, 1500, 0)}
+LONG = {"DS1": Lengths(6000, 1, 2, 4000, 500, 2), "DS5": Lengths(10000, 1, 2, 4000, 1500, 0)}
 # (runs, chains, samples) of the evidence of each data set
 SIZES = {"DS1": (20, 8, 8), "DS4": (3, 4, 8), "DS5": (3, 4, 8)}
 OTHER_SIZE = (8, 4, 8)
@@ -229,6 +232,23 @@ def print_clades(programs):
     print(flush=True)
 
 
+def speed(quick, names, _):
+    """Print likelihoods and moves a second of one chain, where it has arrived."""
+    print("| | columns | patterns | likelihoods a second | moves a second |\n|---|---|---|---|---|")
+    for name in names or ("DS1", "DS5"):
+        X, process = read_data(name)
+        rng = np.random.default_rng(0)
+        chain = Chain(X, process.resolve(X), without_ties(ct.greedy(X, process).tree, rng), rng)
+        chain.move(3_000)
+        count = 100 if quick else 2_000
+        seconds = processor_seconds(
+            lambda chain=chain, count=count: [log_likelihood_of(chain._forest, chain._history) for _ in range(count)]
+        )
+        of_moves = processor_seconds(lambda chain=chain, count=count: chain.move(10 * count))
+        cells = [name, X.shape[1], chain._forest.n_sites, f"{count / seconds:,.0f}", f"{10 * count / of_moves:,.0f}"]
+        print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
 def evidence(quick, names, _):
     """Print the log evidence of the alignments."""
     print(
@@ -383,7 +403,7 @@ def adapted_shares(X, process, start, rounds):
     return 0.9 * best / best.sum() + 0.1 * usual  # all places stay within reach
 
 
-PARTS = {part.__name__: part for part in (chains, clades, evidence, ascertainment, tempering, shares)}
+PARTS = {part.__name__: part for part in (chains, clades, speed, evidence, ascertainment, tempering, shares)}
 
 
 def main():
