@@ -296,12 +296,12 @@ def ascertainment(quick, *_):
         print(f"| {title} | {' | '.join(cells)} |", flush=True)
 
 
-def tempering(quick, *_):
+def tempering(quick, names, _):
     """Print how well clades mix with and without heated chains, in the same time."""
-    seconds = 3 if quick else 60
+    seconds = 3 if quick else 20
     print("| | heated chains | samples | exchanges accepted | log joint | clades, harmonic mean | clades, least |")
     print("|---|---|---|---|---|---|---|")
-    for name in ("DS1", "DS5"):
+    for name in names or ("DS1", "DS5"):
         X, process = read_alignment(name)
         process = process.resolve(X)
         start = ct.greedy(X, process).tree
