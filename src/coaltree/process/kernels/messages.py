@@ -107,7 +107,7 @@ class Forest:
         least = weight.min(initial=1.0)
         heavier = np.flatnonzero(weight > least)
         self.least_weight = least if least > 0 and len(heavier) <= FEW_HEAVIER * len(weight) else 0.0
-        self.heavier = heavier if self.least_weight else np.arange(len(weight))  # (heavier sites,)
+        self.heavier = heavier if self.least_weight else np.arange(len(weight), dtype=np.intp)  # (heavier sites,)
         self.more_weight = weight[self.heavier] - self.least_weight  # (heavier sites,)
 
 
