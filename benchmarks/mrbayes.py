@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ import numpy as np
 
 PROGRAM = shutil.which("mb")  # Debian and Ubuntu: apt install mrbayes
 SEEN = 0.75  # share of the mutations that change a base
+SECONDS = "seconds"  # the file with the processor time of a chain
 SETS = "-ACMGRSVTWYHKDBN"  # letters of sets of bases, by the sum of their powers of two
 
 SCRIPT = """#NEXUS
@@ -32,10 +32,10 @@ matrix
 ;
 end;
 {start}begin mrbayes;
-set autoclose=yes nowarnings=yes seed={seed} swapseed={seed} quitonerror=yes;
+set beagleprecision=double autoclose=yes nowarnings=yes seed={seed} swapseed={seed} quitonerror=yes;
 lset nst=1 rates=equal ploidy=haploid;
 prset statefreqpr=fixed(equal) brlenspr=clock:coalescence popsizepr=fixed(1) clockvarpr=strict clockratepr=fixed({clock});
-{begin}mcmc nruns=1 nchains=1 ngen={moves} samplefreq={thin} printfreq={moves} diagnfreq={moves};
+{begin}mcmc nruns=1 nchains={n_chains} ngen={moves} samplefreq={thin} printfreq={moves} diagnfreq={moves};
 end;
 """
 
@@ -55,10 +55,9 @@ class Chains(NamedTuple):
 
     chains: list[Chain]
     processor_seconds: float
-    seconds: float
 
 
-def run(X, rate, n_samples, thin, seeds, folder, bases=False, start=None):
+def run(X, rate, n_samples, thin, seeds, folder, bases=False, start=None, n_heated=0):
     """Sample trees for a table of states and missing cells, with a chain for each seed.
 
     Parameters
@@ -70,31 +69,36 @@ def run(X, rate, n_samples, thin, seeds, folder, bases=False, start=None):
         Trees that each chain records, and moves from one to the next.
     seeds : sequence of int
     folder : Path
-        For the files of MrBayes.
+        For the files of MrBayes. A chain whose files are there does not run again.
     bases : bool, default False
         Whether states are the four bases, or sets of them; if not, there are two states.
     start : Tree, optional
         Where chains begin; by default at random trees.
+    n_heated : int, default 0
+        Heated chains next to each of them.
 
     Returns
     -------
     Chains
     """
     folders = [Path(folder) / str(seed) for seed in seeds]
-    for own, seed in zip(folders, seeds, strict=True):
-        own.mkdir(parents=True)
-        (own / "table.nex").write_text(script(X, rate, n_samples, thin, seed, bases, start))
-    start, before = time.perf_counter(), children_seconds()
-    running = [_started(own) for own in folders]
+    missing = [(own, seed) for own, seed in zip(folders, seeds, strict=True) if not (own / SECONDS).exists()]
+    for own, seed in missing:
+        own.mkdir(parents=True, exist_ok=True)
+        (own / "table.nex").write_text(script(X, rate, n_samples, thin, seed, bases, start, n_heated))
+    before = children_seconds()
+    running = [_started(own) for own, _ in missing]
     outputs = [process.communicate()[0] for process in running]
-    took = time.perf_counter() - start, children_seconds() - before
+    seconds = children_seconds() - before
     for process, output in zip(running, outputs, strict=True):
         if process.returncode:
             raise RuntimeError(f"MrBayes stopped: {output[-1000:]}")
-    return Chains([_read(own, rate) for own in folders], took[1], took[0])
+    for own, _ in missing:
+        (own / SECONDS).write_text(f"{seconds / len(missing)}\n")
+    return Chains([_read(own, rate) for own in folders], sum(float((own / SECONDS).read_text()) for own in folders))
 
 
-def script(X, rate, n_samples, thin, seed, bases=False, start=None):
+def script(X, rate, n_samples, thin, seed, bases=False, start=None, n_heated=0):
     """Return the input of MrBayes."""
     matrix = "\n".join(f"row{i} {row}" for i, row in enumerate(letters(X, bases)))
     tree = None
@@ -111,6 +115,7 @@ def script(X, rate, n_samples, thin, seed, bases=False, start=None):
         clock=SEEN * rate,
         moves=n_samples * thin,
         thin=thin,
+        n_chains=n_heated + 1,
     )
 
 

@@ -69,6 +69,18 @@ def test_enumeration_matches_mrbayes(dna, tmp_path):
     assert min(p_values) * len(p_values) > ALARM
 
 
+def test_chains_that_ran_are_read_again(tmp_path, monkeypatch):
+    X = bases(4, 5)
+    first = mrbayes.run(X, RATE, 20, 10, [0, 1], tmp_path, bases=True, n_heated=1)
+    assert "nchains=2" in (tmp_path / "0" / "table.nex").read_text()
+    monkeypatch.setattr(mrbayes, "_started", lambda folder: pytest.fail("MrBayes ran again"))
+    again = mrbayes.run(X, RATE, 20, 10, [0, 1], tmp_path, bases=True, n_heated=1)
+    assert again.processor_seconds == first.processor_seconds
+    for one, other in zip(first.chains, again.chains, strict=True):
+        np.testing.assert_array_equal(one.log_joints, other.log_joints)
+        assert one.trees == other.trees
+
+
 @pytest.fixture(scope="module")
 def ten():
     return table(10, 60)

@@ -127,6 +127,31 @@ def weighted_and_repeated(kind, seed=0):
     return weighted, layout.make_forest([repeated], 2 * n - 1, True, patterns=False)
 
 
+@pytest.mark.parametrize("power", [1.0, 0.3])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.4, 0.9, 1.0])  # of sites that weigh more than the least weight
+def test_weighted_sum_of_logs(share, power):
+    """Whether many or few sites weigh more than others, with values of any size, and with sites of weight 0."""
+    rng = np.random.default_rng(0)
+    n = 40
+    weights = np.where(rng.random(n) < share, rng.integers(2, 600, n), 1).astype(float)
+    X = rng.integers(0, 2, (3, n)).astype(float)
+    own = ct.Multinomial(1.0, [[0.5, 0.5]] * n).resolve(X).columns(X)[0]
+    for lightest in (1.0, 0.0):
+        weights[5] = lightest
+        forest = layout.make_forest([own._replace(weight=weights)], 5, patterns=False)
+        forest.set_power(power)
+        assert np.asarray(forest.site_weight) == pytest.approx(power * weights)
+        scratch = op.Rows(n)
+        for spread in (0.5, 30.0, 200.0):
+            values = np.exp(rng.normal(0, spread, n))
+            values[5] = values[5] if lightest else 0.0
+            np.asarray(scratch.rows)[1] = values
+            wanted = power * np.sum(weights[weights > 0] * np.log(values[weights > 0]))
+            assert op.log_of_sites(forest, scratch, 1, 2) == pytest.approx(wanted, rel=1e-12, abs=1e-10)
+        np.asarray(scratch.rows)[1, np.argmax(weights)] = 0.0
+        assert op.log_of_sites(forest, scratch, 1, 2) == -np.inf
+
+
 @pytest.mark.parametrize(
     "kind", ["sites", "sites of one rate", "brownian", "brownian complete", "stationary", "stationary complete"]
 )

@@ -66,8 +66,12 @@ def test_site_merges_match_formula(rate, noise):
         merged(forest, i, j, h, into)
         for own, (_, wanted) in zip(message(forest, into), expected, strict=True):
             np.testing.assert_allclose(own, wanted, rtol=1e-12)
+        both_at_once = op.merge_and_log_z(forest, i, j, h, 16, op.Pair(forest))
+        assert both_at_once == pytest.approx(log_z(forest, i, j, h), rel=1e-12)
+        np.testing.assert_array_equal(np.asarray(forest.state)[16], np.asarray(forest.state)[into])
     if not noise:
         assert log_z(forest, 6, 7, 0.0) == -np.inf  # states differ, and there is no time
+        assert op.merge_and_log_z(forest, 6, 7, 0.0, 16, op.Pair(forest)) == -np.inf
     op.move(forest, 12, 15)
     np.testing.assert_array_equal(np.asarray(forest.state)[15], np.asarray(forest.state)[12])
 

@@ -204,9 +204,7 @@ def climb_tree(forest, history, pair):
     for k in range(history.n - 1):
         node = history.order[k]
         a, b = history.children[node, 0], history.children[node, 1]
-        op.load_pair(forest, a, b, pair)
-        log_z = op.log_z(forest, pair, forest.height[node])
-        merge_children(forest, history, node, pair)
+        log_z = op.merge_and_log_z(forest, a, b, forest.height[node], node, pair)
         apart = op.root_log_density(forest, a) + op.root_log_density(forest, b)
         history.log_ratio[node - history.n] = log_z + op.root_log_density(forest, node) - apart
         total += log_z
@@ -225,9 +223,7 @@ def climb_scaled_tree(forest, history, factor, pair):
         a, b = history.children[node, 0], history.children[node, 1]
         a, b = a if a < n else n_nodes + a, b if b < n else n_nodes + b
         h = factor * forest.height[node]
-        op.load_pair(forest, a, b, pair)
-        total += op.log_z(forest, pair, h)
-        op.merge(forest, a, b, h, n_nodes + node, pair)
+        total += op.merge_and_log_z(forest, a, b, h, n_nodes + node, pair)
         forest.height[n_nodes + node] = h
     return total
 

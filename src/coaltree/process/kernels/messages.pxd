@@ -20,6 +20,9 @@ cdef class Forest:
     cdef readonly double total_log_scale
     cdef readonly double[::1] site_weight
     cdef readonly double[::1] real_weight
+    cdef readonly double least_weight
+    cdef readonly Py_ssize_t[::1] heavier
+    cdef readonly double[::1] more_weight
     cdef readonly bint weighted_sites
     cdef readonly bint weighted_real
     cdef readonly double total_weight
@@ -108,7 +111,7 @@ cdef void _set_agreements(Forest forest, Py_ssize_t i, Py_ssize_t j, Rows scratc
 @cython.locals(d=Py_ssize_t, k=Py_ssize_t, count=Py_ssize_t, d2=double, product=double, log_scale=double, weight=double)
 cpdef void load_pair(Forest forest, Py_ssize_t i, Py_ssize_t j, Pair pair) noexcept nogil
 cpdef double pair_shift(Forest forest, Py_ssize_t i, Py_ssize_t j) noexcept nogil
-@cython.locals(d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, total=double)
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, total=double, decay=double, complement=double)
 cpdef double log_z(Forest forest, Pair pair, double h) noexcept nogil
 cdef double _complete_log_z(Forest forest, Pair pair, double g) noexcept nogil
 @cython.locals(k=Py_ssize_t, group=Py_ssize_t, total=double)
@@ -148,8 +151,12 @@ cdef void _set_scanned_slopes(
 @cython.locals(d=Py_ssize_t)
 cdef double _slope_of_sites(Forest forest, Py_ssize_t j, Pair pair) noexcept nogil
 
-@cython.locals(d=Py_ssize_t, k=Py_ssize_t, least=double)
-cpdef void merge(Forest forest, Py_ssize_t i, Py_ssize_t j, double h, Py_ssize_t into, Rows scratch) noexcept nogil
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, least=double, possible=bint)
+cpdef bint merge(Forest forest, Py_ssize_t i, Py_ssize_t j, double h, Py_ssize_t into, Rows scratch) noexcept nogil
+@cython.locals(possible=bint)
+cpdef double merge_and_log_z(
+    Forest forest, Py_ssize_t i, Py_ssize_t j, double h, Py_ssize_t into, Pair pair
+) noexcept nogil
 @cython.locals(d=Py_ssize_t, least=double)
 cdef double _merge_stationary(
     Forest forest, Py_ssize_t group, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into, Rows scratch
@@ -159,7 +166,17 @@ cdef void _merge_complete(
     Forest forest, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into
 ) noexcept nogil
 @cython.locals(d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t, n=Py_ssize_t, impossible=Py_ssize_t)
-cdef void _merge_sites(
+cdef bint _merge_sites(
+    Forest forest, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into, Rows scratch
+) noexcept nogil
+@cython.locals(
+    d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t, keep_i=double, lose_i=double, keep_j=double, lose_j=double, joint=double
+)
+cdef void _join_sites_of_one_rate(
+    Forest forest, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into, Rows scratch
+) noexcept nogil
+@cython.locals(d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t, joint=double)
+cdef void _join_sites(
     Forest forest, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into, Rows scratch
 ) noexcept nogil
 @cython.locals(d=Py_ssize_t)
@@ -176,7 +193,7 @@ cpdef double root_log_density(Forest forest, Py_ssize_t i) noexcept nogil
 cpdef void load_place(
     Forest forest, Py_ssize_t below, Py_ssize_t beyond, double turn, Py_ssize_t third, Place place
 ) noexcept nogil
-@cython.locals(d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t, n=Py_ssize_t, impossible=Py_ssize_t)
+@cython.locals(d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t, n=Py_ssize_t, impossible=Py_ssize_t, both=double)
 cdef void _load_site_place(Forest forest, Place place) noexcept nogil
 @cython.locals(d=Py_ssize_t, k=Py_ssize_t, total=double)
 cpdef double log_z_at(Forest forest, Place place, double h) noexcept nogil

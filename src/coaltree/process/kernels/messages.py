@@ -49,6 +49,7 @@ from ... import _constants as const
 from ... import _math as math
 
 ROWS = 10  # of scratch, a number for each site
+FEW_HEAVIER = 0.5  # of the sites have more than the least weight: then products of all values save logarithms
 
 
 class Forest:
@@ -87,9 +88,8 @@ class Forest:
 
     def set_power(self, power):
         """Raise the likelihood of all columns to a power: their weights are those of the layout, times the power."""
-        self.site_weight = power * self._site_weight  # (sites,)
+        self._set_site_weight(power * self._site_weight)
         self.real_weight = power * self._real_weight  # (real columns,), all the same in the complete layout
-        self.weighted_sites = bool(np.any(np.asarray(self.site_weight) != 1))
         self.weighted_real = bool(np.any(np.asarray(self.real_weight) != 1))
         self.total_weight = np.asarray(self.real_weight).sum()  # of the real columns
         self.common_weight = self.real_weight[0] if self.n_real else 1.0  # of the complete layout
@@ -98,8 +98,17 @@ class Forest:
     def set_last_weights(self, power, weights):
         """Set the power, and add weights to the last columns with states, to which the power is not applied."""
         last = self.layout.site_of[len(self.layout.site_of) - len(weights) :]
-        self.site_weight = power * self._site_weight + np.bincount(last, weights=weights, minlength=self.n_sites)
-        self.weighted_sites = bool(np.any(np.asarray(self.site_weight) != 1))
+        self._set_site_weight(power * self._site_weight + np.bincount(last, weights=weights, minlength=self.n_sites))
+
+    def _set_site_weight(self, weight):
+        """Set the weights of the sites, and list those of more than the least weight, see `log_of_sites`."""
+        self.site_weight = weight  # (sites,)
+        self.weighted_sites = bool(np.any(weight != 1))
+        least = weight.min(initial=1.0)
+        heavier = np.flatnonzero(weight > least)
+        self.least_weight = least if least > 0 and len(heavier) <= FEW_HEAVIER * len(weight) else 0.0
+        self.heavier = heavier if self.least_weight else np.arange(len(weight), dtype=np.intp)  # (heavier sites,)
+        self.more_weight = weight[self.heavier] - self.least_weight  # (heavier sites,)
 
 
 class Rows:
@@ -348,24 +357,29 @@ def sum_of_logs(scratch, values, folded, n):
 def log_of_sites(forest, scratch, values, folded):
     """Return the sum of the logarithms of a row of sites, each times the weight of its site; row `folded` is used up.
 
+    The logarithm of the product of all values counts with the least weight, and those of heavier sites with what they weigh more.
     With ``x = 2^k m`` and m between the roots of 1/2 and 2, ``log x = k log 2 + 2 artanh(s)`` with ``s = (m - 1) / (m + 1)``, by
     the series of artanh. A call of ``log`` for each site would not be vectorised.
     """
-    n = forest.n_sites
-    if not forest.weighted_sites:
-        return sum_of_logs(scratch, values, folded, n)
-    outside = 0
-    for d in range(n):
-        outside += not const.SMALLEST < scratch.rows[values, d] < const.LARGEST
-    if outside:
-        total = 0.0
-        for d in range(n):
-            if forest.site_weight[d] > 0:
-                log = math.log(scratch.rows[values, d]) if scratch.rows[values, d] > 0 else -math.inf
-                total += forest.site_weight[d] * log
+    total = 0.0
+    if forest.least_weight > 0:
+        total = forest.least_weight * sum_of_logs(scratch, values, folded, forest.n_sites)
+    n = forest.heavier.shape[0]
+    if n == 0 or total == -math.inf:
         return total
     for d in range(n):
-        k, m = math.exponent_of(scratch.rows[values, d]), math.mantissa_of(scratch.rows[values, d])
+        scratch.rows[folded, d] = scratch.rows[values, forest.heavier[d]]
+    outside = 0
+    for d in range(n):
+        outside += not const.SMALLEST < scratch.rows[folded, d] < const.LARGEST
+    if outside:
+        for d in range(n):
+            if forest.more_weight[d] > 0:
+                log = math.log(scratch.rows[folded, d]) if scratch.rows[folded, d] > 0 else -math.inf
+                total += forest.more_weight[d] * log
+        return total
+    for d in range(n):
+        k, m = math.exponent_of(scratch.rows[folded, d]), math.mantissa_of(scratch.rows[folded, d])
         s = (m - 1) / (m + 1)
         z = s * s
         p = 1 / 21.0
@@ -379,8 +393,8 @@ def log_of_sites(forest, scratch, values, folded):
         p = p * z + 1 / 5.0
         p = p * z + 1 / 3.0
         log = k * const.LN2_HIGH + (k * const.LN2_LOW + 2 * (s + s * z * p))
-        scratch.rows[folded, d] = forest.site_weight[d] * log
-    return sum_of_row(scratch, folded, n)
+        scratch.rows[folded, d] = forest.more_weight[d] * log
+    return total + sum_of_row(scratch, folded, n)
 
 
 def weigh_sites(forest, scratch, row):
@@ -492,9 +506,14 @@ def log_z(forest, pair, h):
         else:
             total += _half_total(pair, pair.end[group], pair.end[group + 1])
     if forest.n_sites:
-        set_decay(forest, pair, g, 1, 2)
-        for d in range(forest.n_sites):
-            pair.rows[1, d] = pair.rows[0, d] * pair.rows[1, d] + pair.rows[2, d]
+        if forest.common_rate > 0:
+            decay, complement = _decay(forest.common_rate * g)
+            for d in range(forest.n_sites):
+                pair.rows[1, d] = pair.rows[0, d] * decay + complement
+        else:
+            set_decay(forest, pair, g, 1, 2)
+            for d in range(forest.n_sites):
+                pair.rows[1, d] = pair.rows[0, d] * pair.rows[1, d] + pair.rows[2, d]
         total += log_of_sites(forest, pair, 1, 3)
     return total
 
@@ -881,12 +900,15 @@ def _slope_of_sites(forest, j, pair):
 
 
 def merge(forest, i, j, h, into, scratch):
-    """Write the message of slots i and j, merged at height h, into a slot, which may be i or j; its height is not set."""
+    """Write the message of slots i and j, merged at height h, into a slot, which may be i or j; its height is not set.
+
+    Returns whether sites allow it. If not, two states meet that no time parts.
+    """
     climb_i, climb_j = h - forest.height[i], h - forest.height[j]
     if forest.complete:
         _merge_complete(forest, i, j, climb_i, climb_j, into)
-        return
-    least = math.inf
+        return True
+    least, possible = math.inf, True
     for d in range(forest.n_brownian):
         y, v = _join_brownian(
             forest.mean[i, d], forest.spread[i, d] + climb_i, forest.mean[j, d], forest.spread[j, d] + climb_j
@@ -898,9 +920,19 @@ def merge(forest, i, j, h, into, scratch):
         least = min(least, path_of(forest.rate[k], least_lost))
     forest.least[into] = least
     if forest.n_sites:
-        _merge_sites(forest, i, j, max(climb_i, 0.0), max(climb_j, 0.0), into, scratch)
+        possible = _merge_sites(forest, i, j, max(climb_i, 0.0), max(climb_j, 0.0), into, scratch)
     if forest.growth.shape[1]:
         _set_growth(forest, into, h)
+    return possible
+
+
+def merge_and_log_z(forest, i, j, h, into, pair):
+    """Do the same for another slot than i or j, and return the log local likelihood, see `log_z`."""
+    possible = merge(forest, i, j, h, into, pair)
+    if possible and forest.n_sites > 0 and forest.n_real == 0:
+        return -log_of_sites(forest, pair, 5, 6)  # each site's message was divided by its likelihood
+    load_pair(forest, i, j, pair)
+    return log_z(forest, pair, h)
 
 
 def _merge_stationary(forest, group, i, j, climb_i, climb_j, into, scratch):
@@ -956,26 +988,14 @@ def _merge_complete(forest, i, j, climb_i, climb_j, into):
 
 
 def _merge_sites(forest, i, j, climb_i, climb_j, into, scratch):
-    """Merge the messages of all sites, eq. (5.4)."""
+    """Merge the messages of all sites, eq. (5.4); row 5 gets what they are multiplied by. Returns whether all are possible."""
     n = forest.n_sites
-    if into == j:  # what is in j is read last
-        i, j, climb_i, climb_j = j, i, climb_j, climb_i
-    set_decay(forest, scratch, climb_i, 1, 2)
-    set_decay(forest, scratch, climb_j, 3, 4)
     for d in range(n):
         scratch.rows[5, d] = 0.0
-    # a few arrays a loop: with more of them a compiler cannot see to it that none is part of another
-    for r in range(forest.n_ranks):
-        first = forest.rank[r]
-        for d in range(forest.rank[r + 1] - first):
-            scratch.rows[6, d] = (
-                scratch.rows[4, d] * forest.root_q[first + d] + scratch.rows[3, d] * forest.state[j, first + d]
-            )
-        for d in range(forest.rank[r + 1] - first):
-            joint = scratch.rows[2, d] * forest.root_q[first + d] + scratch.rows[1, d] * forest.state[i, first + d]
-            forest.state[into, first + d] = joint * scratch.rows[6, d]
-        for d in range(forest.rank[r + 1] - first):
-            scratch.rows[5, d] += forest.state[into, first + d]
+    if forest.common_rate > 0:
+        _join_sites_of_one_rate(forest, i, j, climb_i, climb_j, into, scratch)
+    else:
+        _join_sites(forest, i, j, climb_i, climb_j, into, scratch)
     for d in range(n):
         scratch.rows[5, d] = 1 / max(scratch.rows[5, d], const.POLE)
     impossible = 0
@@ -993,6 +1013,41 @@ def _merge_sites(forest, i, j, climb_i, climb_j, into, scratch):
             for d in range(forest.rank[r + 1] - first):
                 if scratch.rows[5, d] >= const.OVER_POLE:
                     forest.state[into, first + d] = forest.root_q[first + d]
+    return impossible == 0
+
+
+def _join_sites_of_one_rate(forest, i, j, climb_i, climb_j, into, scratch):
+    """Write the products of two messages into a slot, and add them to row 5."""
+    keep_i, lose_i = _decay(forest.common_rate * climb_i)
+    keep_j, lose_j = _decay(forest.common_rate * climb_j)
+    for r in range(forest.n_ranks):
+        first = forest.rank[r]
+        for d in range(forest.rank[r + 1] - first):
+            joint = (lose_i * forest.root_q[first + d] + keep_i * forest.state[i, first + d]) * (
+                lose_j * forest.root_q[first + d] + keep_j * forest.state[j, first + d]
+            )
+            forest.state[into, first + d] = joint
+            scratch.rows[5, d] += joint
+
+
+def _join_sites(forest, i, j, climb_i, climb_j, into, scratch):
+    """Write the products of two messages into a slot, and add them to row 5, with a rate for each site."""
+    if into == j:  # what is in j is read last
+        i, j, climb_i, climb_j = j, i, climb_j, climb_i
+    set_decay(forest, scratch, climb_i, 1, 2)
+    set_decay(forest, scratch, climb_j, 3, 4)
+    # a few arrays a loop: with more of them a compiler cannot see to it that none is part of another
+    for r in range(forest.n_ranks):
+        first = forest.rank[r]
+        for d in range(forest.rank[r + 1] - first):
+            scratch.rows[6, d] = (
+                scratch.rows[4, d] * forest.root_q[first + d] + scratch.rows[3, d] * forest.state[j, first + d]
+            )
+        for d in range(forest.rank[r + 1] - first):
+            joint = scratch.rows[2, d] * forest.root_q[first + d] + scratch.rows[1, d] * forest.state[i, first + d]
+            forest.state[into, first + d] = joint * scratch.rows[6, d]
+        for d in range(forest.rank[r + 1] - first):
+            scratch.rows[5, d] += forest.state[into, first + d]
 
 
 def _set_growth(forest, slot, h):
@@ -1077,19 +1132,19 @@ def _load_site_place(forest, place):
     n = forest.n_sites
     below, beyond, third = place.below, place.beyond, place.third
     set_decay(forest, place, max(place.turn - place.height_below, 0.0), 4, 5)
-    _set_agreements(forest, below, third, place, 1)
-    _set_agreements(forest, beyond, third, place, 2)
-    for d in range(n):
-        place.rows[0, d] = 0.0
-        place.rows[3, d] = 0.0
+    for r in range(4):
+        for d in range(n):
+            place.rows[r, d] = 0.0
+    # two loops: with more arrays a compiler cannot see to it that none is part of another
     for r in range(forest.n_ranks):
         first = forest.rank[r]
         for d in range(forest.rank[r + 1] - first):
-            place.rows[6, d] = forest.state[below, first + d] * forest.state[beyond, first + d]
+            both = forest.state[below, first + d] * forest.state[beyond, first + d]
+            place.rows[0, d] += both
+            place.rows[3, d] += both * forest.state[third, first + d] * forest.over_root_q[first + d]
         for d in range(forest.rank[r + 1] - first):
-            place.rows[0, d] += place.rows[6, d]
-        for d in range(forest.rank[r + 1] - first):
-            place.rows[3, d] += place.rows[6, d] * forest.state[third, first + d] * forest.over_root_q[first + d]
+            place.rows[1, d] += forest.state[below, first + d] * forest.state[third, first + d]
+            place.rows[2, d] += forest.state[beyond, first + d] * forest.state[third, first + d]
     for d in range(n):
         place.rows[0, d] = 1 / max(place.rows[4, d] * place.rows[0, d] + place.rows[5, d], const.POLE)
     impossible = 0
