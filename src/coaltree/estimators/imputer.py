@@ -122,6 +122,8 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         columns: dict[str, RealCells | CategoricalCells] = {}
         places = self._column_positions(predictions)
         scales = self._scales_by_position()
+        has_intervals = predictions.quantiles is not None and len(predictions.quantiles.values) > 0
+        concentrations = self._model.interval_concentrations if has_intervals else np.ones(len(predictions.real))
         for j, column in enumerate(rows.table.columns):
             missing = missing_cells(column)
             if isinstance(column, RealColumn):
@@ -133,7 +135,7 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
                         scale.decode_moments(predictions.mean[:, k], predictions.sd[:, k]),
                         [mean[positions], sd[positions]],
                     )
-                    codes = _cell_codes(predictions, k, np.flatnonzero(missing[positions]), scale)
+                    codes = _cell_codes(predictions, k, np.flatnonzero(missing[positions]), scale, concentrations[k])
                 elif self._model.constants[j] is not None:
                     mean[missing], sd[missing] = self._model.constants[j], 0.0
                 columns[column.name] = RealCells(mean, sd, missing, codes)
@@ -283,14 +285,16 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         return tags
 
 
-def _cell_codes(found: Predictions, k: int, rows: IntArray, scale: ColumnScale) -> CellCodes:
+def _cell_codes(
+    found: Predictions, k: int, rows: IntArray, scale: ColumnScale, concentration: float = 1.0
+) -> CellCodes:
     """Return the distributions of the cells of some rows in the k-th real column."""
     quantiles = np.full((len(rows), len(LEVELS)), np.nan)
     if found.quantiles is not None:
         at = found.quantiles.at[rows, k]
         known = (at >= 0) & np.isfinite(found.sd[rows, k])
         quantiles[known] = found.quantiles.values[at[known]]
-    return CellCodes(found.mean[rows, k], found.sd[rows, k], quantiles, scale.decode)
+    return CellCodes(found.mean[rows, k], found.sd[rows, k], quantiles, scale.decode, float(concentration))
 
 
 def _fill(X: Any, rows: NewRows, fills: dict[int, tuple[IntArray, Any]]) -> Any:

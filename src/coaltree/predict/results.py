@@ -18,6 +18,7 @@ from ..errors import MissingDependencyError
 from ..table.cells import Category
 from ..table.scaling import LARGEST
 from ..tree.tree import Tree
+from .calibration import calibrated_deviate
 from .mixtures import DEVIATES
 from .predictor import PlacementArrays
 
@@ -150,12 +151,14 @@ class CellCodes(NamedTuple):
     sd: FloatArray
     quantiles: FloatArray  # (missing, levels of `mixtures.LEVELS`); NaN where only mean and sd are known
     decode: Callable[[FloatArray], FloatArray]  # from these units to those of the column, increasing
+    concentration: float = 1.0  # by which levels are calibrated
 
     def quantile(self, deviate: float) -> FloatArray:
-        """Return the quantiles at the level at which the standard Gaussian has the quantile `deviate`.
+        """Return calibrated quantiles at the level at which the standard Gaussian has the quantile `deviate`.
 
         Between the levels that are kept, and beyond them, quantiles are linear in those of the standard Gaussian.
         """
+        deviate = calibrated_deviate(deviate, self.concentration)
         k = int(np.clip(np.searchsorted(DEVIATES, deviate) - 1, 0, len(DEVIATES) - 2))
         share = (deviate - DEVIATES[k]) / (DEVIATES[k + 1] - DEVIATES[k])
         left, right = self.quantiles[:, k], self.quantiles[:, k + 1]

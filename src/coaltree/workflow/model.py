@@ -27,10 +27,11 @@ from ..inference.flat_clusters import (
     min_cluster_rows,
     natural_cut,
 )
-from ..inference.greedy import GreedyResult
+from ..inference.greedy import GreedyResult, greedy
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
 from ..inference.preparation import are_extreme, find_odd_rows
 from ..inference.results import MCMCResult
+from ..predict.calibration import MIN_HIDDEN, fit_concentrations, hide_cells, levels_by_column, spread_ties
 from ..predict.predictor import Predictor, map_rows
 from ..predict.results import Placements
 from ..process.base import Process
@@ -38,7 +39,7 @@ from ..process.normal_scores import NormalScores
 from ..process.predictions import Predictions
 from ..table.cells import Category
 from ..table.columns import RealColumn, Table
-from ..table.encoding import Encoding, encode, read_new_rows
+from ..table.encoding import EncodedTable, Encoding, encode, read_new_rows
 from ..table.labels import count, listing
 from ..tree.cut import cut_by_agreement, resolution_to_height
 from ..tree.edit import ancestor, without_leaves
@@ -54,6 +55,7 @@ from .processes import (
     parameters_by_name,
     prediction_process,
     shorten_tails,
+    structure_process,
     to_encoded_table,
     to_matrix,
 )
@@ -65,6 +67,9 @@ Progress = Callable[[float, str], None]
 """Called with the share of the work done, and a few words about it."""
 
 MAX_PREDICTION_TREES = 200  # of a sample of trees that have their own parameters
+MAX_CALIBRATION_ROWS = 1_000  # from which cells are hidden to calibrate intervals
+MAX_CALIBRATION_CELLS = 20_000  # of these that are predicted
+_CALIBRATION_STREAM = 1  # of random numbers, apart from that of the draws
 
 
 class NewRows(NamedTuple):
@@ -131,6 +136,7 @@ class FittedModel:
     feature_names: tuple[str, ...] | None = None
     prediction_seed: int = 0
     known_predictor: Predictor | None = None  # None until the trees have been drawn
+    known_concentrations: FloatArray | None = None  # None until intervals have been calibrated
 
     @property
     def tree(self) -> Tree:
@@ -300,16 +306,26 @@ class FittedModel:
         rows = self.prediction_rows
         if len(rows) < len(matrix):
             tree = without_leaves(tree, np.setdiff1d(np.arange(len(matrix)), rows))
-            matrix = matrix[rows]
-        encoded = to_encoded_table(self.encoding, matrix)
-        noise = None if settings.noise is None else float(settings.noise)
-        templates = Templates(settings.real_process, settings.categorical_process).resolve(self.process, encoded)
-        if len(rows) < len(self.matrix):
+        return self._draw_from(tree, matrix[rows], self.prediction_seed, progress)
+
+    @property
+    def _noise(self) -> float | None:
+        return None if self.settings.noise is None else float(self.settings.noise)
+
+    def _templates(self, encoded: EncodedTable) -> Templates:
+        settings = self.settings
+        return Templates(settings.real_process, settings.categorical_process).resolve(self.process, encoded)
+
+    def _draw_from(self, tree: Tree, matrix: FloatArray, seed: int, progress: Progress | None) -> Predictor:
+        """Draw trees over all rows or some, whose cells are in `matrix`, by chains that start at a tree."""
+        settings, encoded = self.settings, to_encoded_table(self.encoding, matrix)
+        noise, templates = self._noise, self._templates(encoded)
+        if len(matrix) < len(self.matrix):
             templates = templates.without_ascertainment()
         process = prediction_process(matrix, encoded, templates, settings.covariance, noise).resolve(matrix)
         scored = None
         if has_scores(templates, settings.covariance, noise):
-            rng = np.random.default_rng(self.prediction_seed)
+            rng = np.random.default_rng(seed)
             scores = NormalScores.fit(process.jitter_rounded(matrix, rng), encoded.real.shape[1])
             if scores is not None:
                 own = scores.apply(matrix)
@@ -324,10 +340,45 @@ class FittedModel:
             scored=scored,
             hold_noise=noise is not None,
             n_jobs=settings.n_jobs,
-            random_state=self.prediction_seed,
+            random_state=seed,
             progress=None if progress is None else lambda share: progress(share, "drawing trees for predictions"),
         )
         return Predictor(draws, np.ones(len(draws)), matrix, settings.n_jobs)
+
+    @property
+    def interval_concentrations(self) -> FloatArray:
+        """By how much the levels of each real column are moved for intervals to cover what they promise, see `calibration`.
+
+        Found at the first use, by hiding more cells. Ones if the table is too small, or if predictions use a sample of trees.
+        """
+        with _CALIBRATION_LOCK:
+            if self.known_concentrations is None:
+                progress = print_progress(self.settings._estimator) if self.settings.verbose else None
+                self.known_concentrations = self._calibrate_intervals(progress)
+            return self.known_concentrations
+
+    def _calibrate_intervals(self, progress: Progress | None) -> FloatArray:
+        n_real = to_encoded_table(self.encoding, self.matrix).real.shape[1]
+        rng = np.random.default_rng((self.prediction_seed, _CALIBRATION_STREAM))
+        rows = np.sort(rng.permutation(self.prediction_rows)[:MAX_CALIBRATION_ROWS])
+        matrix = self.matrix[rows]
+        hidden = hide_cells(matrix, n_real, rng)
+        if self.uses_sample or hidden.sum() < MIN_HIDDEN:
+            return np.ones(n_real)
+        shown = np.where(hidden, np.nan, matrix)
+        # The tree of the fit has seen the hidden cells: chains start at one that has not.
+        encoded = to_encoded_table(self.encoding, shown)
+        process = structure_process(shown, encoded, self._templates(encoded), self.settings.covariance, self._noise)
+        tree = greedy(shown, process.without_ascertainment(), n_jobs=self.settings.n_jobs).tree
+        predictor = self._draw_from(tree, shown, int(rng.integers(2**63)), progress)
+        asked = rng.permutation(np.flatnonzero(hidden.any(axis=1)))
+        asked = np.sort(asked[: 1 + int(np.searchsorted(np.cumsum(hidden[asked].sum(axis=1)), MAX_CALIBRATION_CELLS))])
+        predictions = predictor.training_cells(asked, quantiles=True)
+        assert predictions.quantiles is not None
+        jittered = self.process.jitter_rounded(matrix, rng)
+        values = spread_ties(matrix, jittered, n_real)[asked]
+        levels = levels_by_column(values, hidden[asked], predictions.quantiles, predictions.real)
+        return fit_concentrations(levels)
 
     def _thin_sample(self) -> Predictor:
         """Take evenly spaced trees with their parameters from the sample, because successive trees are similar."""
@@ -479,7 +530,7 @@ class FittedModel:
         return map_rows(self.predictor, method, matrix, *arguments, client=client)
 
 
-_PREDICTOR_LOCK = Lock()
+_PREDICTOR_LOCK, _CALIBRATION_LOCK = Lock(), Lock()
 
 
 def print_progress(name: str) -> Progress:
