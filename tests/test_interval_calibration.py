@@ -1,6 +1,9 @@
 """Calibration of intervals: levels of hidden cells, the concentrations fitted to them, and intervals moved by these."""
 
+import io
+import json
 import pickle
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -8,6 +11,8 @@ import pytest
 from scipy import stats
 
 import coaltree as ct
+from coaltree.persist.archive import pack, to_json
+from coaltree.persist.model import ModelRecord
 from coaltree.predict.calibration import (
     HIDDEN_SHARE,
     MAX_TIED_SHARE,
@@ -21,6 +26,8 @@ from coaltree.predict.calibration import (
 from coaltree.predict.mixtures import DEVIATES, LEVELS
 from coaltree.predict.results import CellCodes
 from coaltree.process.predictions import CellQuantiles
+from model_files import model_bytes
+from named import refused
 
 nan = np.nan
 
@@ -157,13 +164,31 @@ def test_calibration_does_not_depend_on_threads_or_questions(totals):
     np.testing.assert_array_equal(copied._model.interval_concentrations, concentrations)
 
 
-def test_saved_model_has_the_same_intervals(totals, tmp_path):
+@pytest.mark.parametrize("known", [True, False])
+def test_saved_model_has_the_same_intervals(totals, tmp_path, known):
+    """Whether the file has the calibration, or it is made again."""
     whole, hidden, imputer = totals
+    concentrations = imputer._model.interval_concentrations
+    if not known:
+        imputer._model.known_concentrations = None
     imputer.save(tmp_path / "model.coaltree")
     loaded = ct.load_model(tmp_path / "model.coaltree")
+    assert (loaded._model.known_concentrations is not None) == known
+    np.testing.assert_array_equal(loaded._model.interval_concentrations, concentrations)
     for name in "abct":
         ends = imputer.predictive(whole.mask(hidden))[name].interval(0.8)
         np.testing.assert_array_equal(loaded.predictive(whole.mask(hidden))[name].interval(0.8), ends)
+
+
+@pytest.mark.parametrize("wrong", [[1.0], [1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, "1"], 3])
+def test_damaged_calibration_is_refused(totals, wrong):
+    _, _, imputer = totals
+    imputer._model.interval_concentrations  # noqa: B018  found now
+    with zipfile.ZipFile(io.BytesIO(model_bytes(imputer))) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    facts = json.loads(members["model.json"]) | {"interval_concentrations": wrong}
+    with refused("fit again concentration"):
+        ModelRecord.from_bytes(pack(members | {"model.json": to_json(facts)}))
 
 
 def test_small_tables_are_not_calibrated(short_chains):

@@ -34,6 +34,7 @@ from ..inference.results import MCMCResult
 from ..predict.calibration import MIN_HIDDEN, fit_concentrations, hide_cells, levels_by_column, spread_ties
 from ..predict.predictor import Predictor, map_rows
 from ..predict.results import Placements
+from ..predict.tails import Tails
 from ..process.base import Process
 from ..process.normal_scores import NormalScores
 from ..process.predictions import Predictions
@@ -49,6 +50,7 @@ from .processes import (
     RATE,
     Templates,
     column_signals,
+    find_tails,
     has_scores,
     mean_process,
     means_of_scored,
@@ -157,6 +159,15 @@ class FittedModel:
     def tree_matrix(self) -> FloatArray:
         """The encoded table of the tree and its log joint: extreme cells are nearer to the others, see `shorten_tails`."""
         return self._tree_table[0]
+
+    @cached_property
+    def tails(self) -> Tails | None:
+        """The maps that predictions move extreme cells with, if there are any."""
+        return find_tails(self.matrix, self.encoding, self.settings)
+
+    def move_tails(self, matrix: FloatArray) -> FloatArray:
+        """Return encoded rows with extreme cells moved, as predictions need them."""
+        return matrix if self.tails is None else self.tails.apply(matrix)
 
     # -- flat clusters ------------------------------------------------------------------------------
 
@@ -298,7 +309,7 @@ class FittedModel:
 
     def _draw_predictor(self, progress: Progress | None) -> Predictor:
         """Draw trees with parameters for predictions, because the process for clusters overstates the noise."""
-        matrix, tree, settings = self.matrix, self.tree, self.settings
+        matrix, tree, settings = self.move_tails(self.matrix), self.tree, self.settings
         if len(matrix) == 1 or not self.encoding.informative.any():
             return Predictor.from_trees([tree], np.ones(1), matrix, self.process, settings.n_jobs)
         if self.uses_sample:
@@ -361,7 +372,7 @@ class FittedModel:
         n_real = to_encoded_table(self.encoding, self.matrix).real.shape[1]
         rng = np.random.default_rng((self.prediction_seed, _CALIBRATION_STREAM))
         rows = np.sort(rng.permutation(self.prediction_rows)[:MAX_CALIBRATION_ROWS])
-        matrix = self.matrix[rows]
+        matrix = self.move_tails(self.matrix[rows])
         hidden = hide_cells(matrix, n_real, rng)
         if self.uses_sample or hidden.sum() < MIN_HIDDEN:
             return np.ones(n_real)
@@ -429,8 +440,12 @@ class FittedModel:
 
     def log_density(self, rows: NewRows, client: Any = None) -> FloatArray:
         """Return the log predictive density of rows, in the units of the table."""
-        log_density: FloatArray = self._predict("log_density", rows.matrix, client=client)
-        return log_density + self.log_jacobian(rows.table)
+        return self.encoded_log_density(rows.matrix, client) + self.log_jacobian(rows.table)
+
+    def encoded_log_density(self, matrix: FloatArray, client: Any = None) -> FloatArray:
+        """Return the log predictive density of encoded rows."""
+        log_density: FloatArray = self._predict("log_density", matrix, client=client)
+        return log_density if self.tails is None else log_density + self.tails.log_slopes(matrix)
 
     def log_jacobian(self, table: Table) -> FloatArray:
         """Return the log derivative of encoding the observed cells of each row."""
@@ -488,7 +503,8 @@ class FittedModel:
         if part is not tree:
             nodes = [ancestor(tree, leaves[part.leaves_below(k)[0]], part.heights[k]) for k in placed.node.tolist()]
             placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=leaves[placed.nearest])
-        placed = placed._replace(log_density=placed.log_density + self.log_jacobian(rows.table))
+        log_slopes = 0.0 if self.tails is None else self.tails.log_slopes(rows.matrix)
+        placed = placed._replace(log_density=placed.log_density + log_slopes + self.log_jacobian(rows.table))
         shares = self.cluster_shares(rows.matrix, client)
         return Placements.from_arrays(placed, shares, tree, rows.table.row_names, index)
 
@@ -498,7 +514,7 @@ class FittedModel:
         Quantiles of missing real cells are found only on request, because they take time.
         """
         predictor = self.predictor
-        known = predictor.find_training_rows(matrix)
+        known = predictor.find_training_rows(self.move_tails(matrix))
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
         parts = []
         if len(old):
@@ -506,14 +522,15 @@ class FittedModel:
             parts.append(predictor.training_cells(distinct, quantiles).take(place))
         if len(new) or not len(old):
             parts.append(self._predict("cells", matrix[new], quantiles, client=client))
-        return Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
+        predictions = Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
+        return predictions if self.tails is None else self.tails.restore(predictions)
 
     def sample_cells(self, matrix: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Draw the missing and partly known cells of encoded rows with such cells, shape ``(n_draws, n_rows, n_columns)``.
 
         Each draw has one of the trees, on which rows of the fit are drawn jointly; other rows are drawn one by one.
         """
-        predictor = self.predictor
+        predictor, matrix = self.predictor, self.move_tails(matrix)
         rows = np.flatnonzero(self.encoding.incomplete_cells(matrix).any(axis=1))
         known = rows if predictor.is_training_table(matrix) else predictor.find_training_rows(matrix)[rows]
         draws = np.empty((n_draws, len(rows), matrix.shape[1]))
@@ -523,11 +540,11 @@ class FittedModel:
             draws[:, old] = predictor.draw_training_cells(distinct, n_draws, rng)[:, place]
         if len(new):
             draws[:, new] = predictor.subsample.draw(matrix[rows[new]], n_draws, rng)
-        return draws
+        return draws if self.tails is None else self.tails.invert(draws)
 
     def _predict(self, method: str, matrix: FloatArray, *arguments: Any, client: Any) -> Any:
         """Call a method of the predictor; for many rows on the Dask client, if there is one."""
-        return map_rows(self.predictor, method, matrix, *arguments, client=client)
+        return map_rows(self.predictor, method, self.move_tails(matrix), *arguments, client=client)
 
 
 _PREDICTOR_LOCK, _CALIBRATION_LOCK = Lock(), Lock()
