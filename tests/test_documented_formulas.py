@@ -17,6 +17,7 @@ from scipy.optimize import minimize_scalar
 import coaltree as ct
 from coaltree.inference.evidence import Steps, draw_from_prior
 from coaltree.inference.tempering import TemperedChain, heated_powers
+from coaltree.predict.calibration import LOG_CONCENTRATIONS, SPREADS, calibrated_deviate, fit_concentrations
 from coaltree.predict.mixtures import LEVELS
 from coaltree.predict.predictor import Predictor
 from coaltree.process.base import WeightedTrees
@@ -374,6 +375,29 @@ def test_missing_cell_quantile_formula():
     quantiles = predictor.cells(row, True).quantiles
     for level, x in zip(LEVELS, quantiles.values[quantiles.at[0, 1]], strict=True):
         assert shares @ special.ndtr((x - points.mean[:, 1]) / points.sd[:, 1]) == pytest.approx(level, abs=5e-4)
+
+
+@formula("9.10")
+def test_calibrated_levels():
+    levels = [stats.beta(c, c).rvs(n, random_state=n) for c, n in ((2.5, 400), (1.1, 300))]
+    grid, means, spreads = LOG_CONCENTRATIONS, LOG_CONCENTRATIONS, SPREADS
+    likelihood = 0.5 * np.array([[stats.beta(c, c).logpdf(own).sum() for c in np.exp(grid)] for own in levels])
+
+    def weights(mean, spread):
+        prior = stats.norm(mean, spread).pdf(grid)
+        joint = prior / prior.sum() * np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
+        return joint.sum(axis=1), joint @ grid / joint.sum(axis=1)
+
+    def log_density(mean, spread):
+        hyper = stats.norm(0, 0.2).logpdf(mean) + stats.norm(math.log(0.1), 1).logpdf(math.log(spread))
+        return hyper + np.log(weights(mean, spread)[0]).sum()
+
+    _, mean, spread = max((log_density(m, s), m, s) for m in means for s in spreads)
+    found = fit_concentrations(levels)
+    np.testing.assert_allclose(found, np.exp(weights(mean, spread)[1]))
+    deviate = calibrated_deviate(stats.norm.ppf(0.05), found[0])
+    assert special.betainc(found[0], found[0], stats.norm.cdf(deviate)) == pytest.approx(0.05)
+    assert calibrated_deviate(stats.norm.ppf(0.95), found[0]) == pytest.approx(-deviate)
 
 
 @formula("9.8")

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import coaltree as ct
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference import posterior_draws
-from coaltree.predict.results import RealCells
+from coaltree.predict.results import DateCells, RealCells
 from named import refused
 
 pytestmark = [
@@ -475,8 +475,10 @@ def test_predictive_returns_distributions(imputer, frame):
         assert np.all(cells[name].sd[missing] > 0)
     np.testing.assert_array_equal(cells["length"].mean, filled["length"])
     np.testing.assert_array_equal(np.rint(cells["legs"].mean), filled["legs"].to_numpy(dtype=float))
+    born, missing = cells["born"], cells["born"].missing
+    np.testing.assert_array_equal(born.mean[~missing], frame["born"].dropna().to_numpy())
     days = (frame["born"] - pd.Timestamp(0)) / pd.Timedelta(days=1)
-    np.testing.assert_allclose(cells["born"].mean[~cells["born"].missing], days.dropna())
+    np.testing.assert_allclose(born.days.mean[~missing], days.dropna())
     for name in ("colour", "wings", "name"):
         p = cells[name].probability
         missing = frame[name].isna().to_numpy()
@@ -495,6 +497,41 @@ def test_predictive_returns_distributions(imputer, frame):
     with pytest.raises(InputError, match=r"level is 1\.5"):
         cells["length"].interval(1.5)
     assert "12 missing cells" in repr(cells)
+
+
+def test_dates_are_predicted_as_dates(imputer, frame):
+    born, filled = imputer.predictive(frame)["born"], imputer.transform(frame)["born"]
+    assert born.mean.dtype == born.median.dtype == "datetime64[us]"
+    assert born.sd.dtype == "timedelta64[us]"
+    step = np.timedelta64(1, "D")
+    assert np.all(np.abs(born.mean - filled.to_numpy()) <= step)  # filled cells may be whole days
+    low, high = born.interval(0.8)
+    assert np.all((low < born.median) == born.missing)
+    assert np.all((born.median < high) == born.missing)
+    assert np.all((born.sd > np.timedelta64(0, "us")) == born.missing)
+    # the same as in days, to the microsecond
+    for times, days in (
+        (low, born.days.interval(0.8)[0]),
+        (born.mean, born.days.mean),
+        (born.median, born.days.median),
+    ):
+        np.testing.assert_allclose((times - np.datetime64(0, "us")) / step, days, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(born.sd / step, born.days.sd, rtol=0, atol=1e-9)
+    assert "DateCells" in repr(born)
+    assert str(born.mean[0])[:10] in born._repr_html_()
+    assert "date" in imputer.predictive(frame)._repr_html_()
+
+
+def test_dates_beyond_the_calendar():
+    codes = RealCells(
+        np.array([1e300, nan, -np.inf, 0.5]), np.array([np.inf, nan, 1e300, 0.25]), np.zeros(4, dtype=bool)
+    )
+    cells = DateCells(codes)
+    assert cells.mean[0] > np.datetime64("200000-01-01")
+    assert np.isnat(cells.mean).tolist() == [False, True, True, False]
+    assert np.isnat(cells.sd).tolist() == [True, True, False, False]
+    assert cells.mean[3] == np.datetime64("1970-01-01T12:00")
+    assert cells.sd[3] == np.timedelta64(6, "h")
 
 
 def test_filled_values_match_predictive_distributions(fitted, numbers):

@@ -151,7 +151,7 @@ def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -
     import numpy as np
 
     from ..persist.result_files import csv_text
-    from ..predict.results import RealCells
+    from ..predict.results import DateCells, RealCells
     from ..table.fill import FIRST_DAY, LAST_DAY, fill_cells
     from ..table.scaling import LARGEST
 
@@ -163,6 +163,7 @@ def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -
             sds: list[float | None] = [None] * len(at)
             shares: list[float | None] = [None] * len(at)
             ends: list[list[Any]] = [[None] * len(at)] * 2
+            predicted = predicted.days if isinstance(predicted, DateCells) else predicted
             if isinstance(predicted, RealCells):
                 sds, index = predicted.sd[at].tolist(), rows.columns[j].index
                 # Ends that the type of the column can hold, of dates those of Python.

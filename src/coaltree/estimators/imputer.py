@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from .._parameters import check_parameter
 from .._random import as_generator
 from ..predict.mixtures import LEVELS
-from ..predict.results import CategoricalCells, CellCodes, Predictive, RealCells
+from ..predict.results import CategoricalCells, CellCodes, DateCells, Predictive, RealCells
 from ..process.predictions import Predictions
 from ..table.columns import RealColumn, Table, incomplete_cells, missing_cells
 from ..table.fill import fill_cells, take_columns
@@ -115,13 +115,16 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         -------
         Predictive
             By column: ``predictive["height"].sd``, ``predictive["height"].interval(0.9)``,
-            ``predictive["colour"].probability``, and which cells are missing. Dates are in days since 1970-01-01.
+            ``predictive["colour"].probability``, and which cells are missing. Dates and times have dates as mean and quantiles
+            (``datetime64[us]``) and a duration as standard deviation; ``predictive["born"].days`` has numbers of days.
         """
         rows = self._read_rows(X)
         positions, predictions = self._cells(rows, quantiles=True)
-        columns: dict[str, RealCells | CategoricalCells] = {}
+        columns: dict[str, RealCells | DateCells | CategoricalCells] = {}
         places = self._column_positions(predictions)
         scales = self._scales_by_position()
+        has_intervals = predictions.quantiles is not None and len(predictions.quantiles.values) > 0
+        concentrations = self._model.interval_concentrations if has_intervals else np.ones(len(predictions.real))
         for j, column in enumerate(rows.table.columns):
             missing = missing_cells(column)
             if isinstance(column, RealColumn):
@@ -133,10 +136,11 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
                         scale.decode_moments(predictions.mean[:, k], predictions.sd[:, k]),
                         [mean[positions], sd[positions]],
                     )
-                    codes = _cell_codes(predictions, k, np.flatnonzero(missing[positions]), scale)
+                    codes = _cell_codes(predictions, k, np.flatnonzero(missing[positions]), scale, concentrations[k])
                 elif self._model.constants[j] is not None:
                     mean[missing], sd[missing] = self._model.constants[j], 0.0
-                columns[column.name] = RealCells(mean, sd, missing, codes)
+                cells = RealCells(mean, sd, missing, codes)
+                columns[column.name] = DateCells(cells) if column.time else cells
             else:
                 missing = incomplete_cells(column)
                 probability = np.zeros((rows.table.n_rows, len(column.categories)))
@@ -283,14 +287,16 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         return tags
 
 
-def _cell_codes(found: Predictions, k: int, rows: IntArray, scale: ColumnScale) -> CellCodes:
+def _cell_codes(
+    found: Predictions, k: int, rows: IntArray, scale: ColumnScale, concentration: float = 1.0
+) -> CellCodes:
     """Return the distributions of the cells of some rows in the k-th real column."""
     quantiles = np.full((len(rows), len(LEVELS)), np.nan)
     if found.quantiles is not None:
         at = found.quantiles.at[rows, k]
         known = (at >= 0) & np.isfinite(found.sd[rows, k])
         quantiles[known] = found.quantiles.values[at[known]]
-    return CellCodes(found.mean[rows, k], found.sd[rows, k], quantiles, scale.decode)
+    return CellCodes(found.mean[rows, k], found.sd[rows, k], quantiles, scale.decode, float(concentration))
 
 
 def _fill(X: Any, rows: NewRows, fills: dict[int, tuple[IntArray, Any]]) -> Any:

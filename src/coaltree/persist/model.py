@@ -6,6 +6,7 @@ Everything is checked when it is read, because the file may come from anywhere.
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from ..tree.sample import TreeSample
 from ..tree.tree import Tree
 from ..workflow.fit import summarize
 from ..workflow.model import FittedModel
-from ..workflow.processes import shorten_tails
+from ..workflow.processes import find_tails, shorten_tails
 from ..workflow.settings import SETTINGS, ClusterSettings, Settings, check_settings, parameter_names, parameter_values
 from .archive import (
     Archive,
@@ -127,6 +128,8 @@ class ModelRecord:
         The rows of these draws, if there are any.
     prediction : tuple of Draw
         The draws, if they have been made.
+    concentrations : ndarray of float or None
+        By how much levels of intervals are moved in each real column, if that is known.
     version : str
         The version of coaltree that wrote the file.
     """
@@ -150,6 +153,7 @@ class ModelRecord:
     prediction_seed: int = 0
     prediction_rows: IntArray | None = None
     prediction: tuple[Draw, ...] = ()
+    concentrations: FloatArray | None = None
     version: str = __version__
 
     @property
@@ -191,6 +195,7 @@ class ModelRecord:
             "process": process_to_json(self.process),
             "prediction_seed": self.prediction_seed,
             "draws": self._draws_to_json(),
+            "interval_concentrations": None if self.concentrations is None else self.concentrations.tolist(),
             "n_distinct_trees": tree_members.n_distinct,
             "n_sampled_trees": tree_members.n_sampled,
             "n_runs": len(self.trees.n_ancestors) if isinstance(self.trees, SMCResult) else None,
@@ -264,6 +269,7 @@ def make_record(model: FittedModel, settings: Settings | None = None) -> ModelRe
         model.neighbor_recall,
         model.id_column,
         model.prediction_seed,
+        concentrations=model.known_concentrations,
     )
     if model.known_predictor is None or model.uses_sample:
         return record
@@ -298,8 +304,9 @@ def _restore(settings: Settings, record: ModelRecord) -> FittedModel:
     trees, is_sample = record.trees, isinstance(record.trees, TreeSample)
     predictor = None
     if record.prediction_rows is not None:
-        matrix, weights = record.matrix[record.prediction_rows], np.ones(len(record.prediction))
-        predictor = Predictor(record.prediction, weights, matrix, settings.n_jobs)
+        tails = find_tails(record.matrix, record.encoding, settings)
+        matrix = (record.matrix if tails is None else tails.apply(record.matrix))[record.prediction_rows]
+        predictor = Predictor(record.prediction, np.ones(len(record.prediction)), matrix, settings.n_jobs)
     tree_matrix, _ = shorten_tails(record.matrix, record.encoding, settings)
     return FittedModel(
         settings=settings,
@@ -324,6 +331,7 @@ def _restore(settings: Settings, record: ModelRecord) -> FittedModel:
         feature_names=record.feature_names,
         prediction_seed=record.prediction_seed,
         known_predictor=predictor,
+        known_concentrations=record.concentrations,
     )
 
 
@@ -480,8 +488,22 @@ def _read_record(facts: Mapping[str, Any], archive: Archive) -> ModelRecord:
         _optional(fact("id_column"), lambda value: read_text(value, "id_column")),
         read_integer(fact("prediction_seed"), "prediction_seed"),
         *_read_prediction(archive, fact("draws"), encoding, matrix, names),
+        _optional(fact("interval_concentrations"), lambda value: _read_concentrations(value, n_real)),
         read_text(fact("coaltree_version"), "coaltree_version"),
     )
+
+
+def _read_concentrations(written: Any, n_real: int) -> FloatArray:
+    """Return the concentrations of the real columns."""
+    numbers = [
+        read_number(entry, "a concentration")
+        for entry in read_list(written, "interval_concentrations, the concentration of each real column,")
+    ]
+    if len(numbers) != n_real or not all(0 < number < math.inf for number in numbers):
+        raise InputError(
+            "interval_concentrations, the concentration of each real column, is not a list of positive numbers"
+        )
+    return np.array(numbers)
 
 
 def _read_prediction(

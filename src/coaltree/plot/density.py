@@ -114,7 +114,7 @@ def _density(
     for column, values in zip(columns, np.meshgrid(*grids), strict=True):
         points[:, column.position] = column.scale.encode(values.ravel())
         log_slopes += column.scale.log_slope(values.ravel())
-    log_density = model.predictor.log_density(points) + log_slopes
+    log_density = model.encoded_log_density(points) + log_slopes
     density: FloatArray = np.exp(log_density).reshape(len(grids[1]), len(grids[0]))
     return density
 

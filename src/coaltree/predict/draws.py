@@ -60,17 +60,15 @@ class Coordinates:
         """Return rows with scores in place of real cells, if the process describes scores."""
         return X if self.scores is None else self.scores.apply(X)
 
-    def log_slopes(self, X: FloatArray) -> FloatArray:
-        """Return the log Jacobian of the scores of each row."""
-        return np.zeros(len(X)) if self.scores is None else self.scores.log_slopes(X)
-
     def undo_scores(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and variances of real cells, given those of the scores."""
         return (mean, variance) if self.scores is None else self.scores.moments(mean, variance)
 
     def whiten(self, real: FloatArray, missing: BoolArray) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """Return real cells in these coordinates, which of them are known, and which rows lack part of a whitening."""
-        real = self.apply_scores(real)
+        """Return real cells in these coordinates, which of them are known, and which rows lack part of a whitening.
+
+        Cells are given as scores if the process describes scores.
+        """
         white, known = real.copy(), ~missing
         partial = np.zeros(len(real), dtype=np.bool_)
         for whitening, at, fill, _ in self.whitenings:

@@ -330,8 +330,15 @@ class PointGroups:
         states = np.where(codes >= 0, np.where(missing, 0, codes).astype(np.intp) + self._template.start[:-1], -1)
         sets, members = self._find_sets(codes)
         missing = np.isnan(real)
+        # once for all draws, because maps take longer than the rest
+        scored = real if self.scores is None else self.scores.apply(real)
+        log_slopes = np.zeros(len(real)) if self.scores is None else self.scores.log_slopes(real)
         white, known, partial = zip(
-            *(coordinates.whiten(real, missing) for coordinates in self.coordinates), strict=True
+            *(
+                coordinates.whiten(scored if has_scores else real, missing)
+                for coordinates, has_scores in zip(self.coordinates, self.is_scored, strict=True)
+            ),
+            strict=True,
         )
         patterns, which = np.zeros((1, real.shape[1]), dtype=np.bool_), np.zeros(len(real), dtype=np.intp)
         if np.any(partial):
@@ -340,7 +347,7 @@ class PointGroups:
             np.stack(white),
             np.stack(known).view(np.uint8),
             np.ascontiguousarray(states),
-            np.stack([coordinates.log_slopes(real) for coordinates in self.coordinates]),
+            self.is_scored[:, None] * log_slopes,
             np.stack(partial),
             np.ascontiguousarray(which.ravel(), dtype=np.intp),
             np.ascontiguousarray(patterns).view(np.uint8),

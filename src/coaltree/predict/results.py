@@ -18,11 +18,15 @@ from ..errors import MissingDependencyError
 from ..table.cells import Category
 from ..table.scaling import LARGEST
 from ..tree.tree import Tree
+from .calibration import calibrated_deviate
 from .mixtures import DEVIATES
 from .predictor import PlacementArrays
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+
+_MICROSECONDS_PER_DAY = 86_400e6
+_MOST_TICKS = 9.2e18  # microseconds, about 290,000 years: more do not fit into 64 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,12 +155,14 @@ class CellCodes(NamedTuple):
     sd: FloatArray
     quantiles: FloatArray  # (missing, levels of `mixtures.LEVELS`); NaN where only mean and sd are known
     decode: Callable[[FloatArray], FloatArray]  # from these units to those of the column, increasing
+    concentration: float = 1.0  # by which levels are calibrated
 
     def quantile(self, deviate: float) -> FloatArray:
-        """Return the quantiles at the level at which the standard Gaussian has the quantile `deviate`.
+        """Return calibrated quantiles at the level at which the standard Gaussian has the quantile `deviate`.
 
         Between the levels that are kept, and beyond them, quantiles are linear in those of the standard Gaussian.
         """
+        deviate = calibrated_deviate(deviate, self.concentration)
         k = int(np.clip(np.searchsorted(DEVIATES, deviate) - 1, 0, len(DEVIATES) - 2))
         share = (deviate - DEVIATES[k]) / (DEVIATES[k + 1] - DEVIATES[k])
         left, right = self.quantiles[:, k], self.quantiles[:, k + 1]
@@ -180,7 +186,7 @@ class RealCells:
     Attributes
     ----------
     mean, sd : ndarray of shape (n_rows,)
-        Dates are in days since 1970-01-01.
+        Durations are in days.
     missing : ndarray of bool, shape (n_rows,)
     codes : CellCodes, optional
         The missing cells in the units of the process, with quantiles.
@@ -225,6 +231,68 @@ class RealCells:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class DateCells:
+    """The cells of a column of dates or times, as arrays of NumPy's ``datetime64[us]``; those with time zones are in UTC.
+
+    Attributes
+    ----------
+    days : RealCells
+        The same in days since 1970-01-01.
+    """
+
+    days: RealCells
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Whether cells are missing."""
+        return self.days.missing
+
+    @property
+    def mean(self) -> NDArray[np.datetime64]:
+        """The mean; of an observed cell its value."""
+        return _to_dates(self.days.mean)
+
+    @property
+    def sd(self) -> NDArray[np.timedelta64]:
+        """The standard deviation as ``timedelta64[us]``; 0 for an observed cell, and NaT where nothing is known."""
+        return _to_spans(self.days.sd)
+
+    @property
+    def median(self) -> NDArray[np.datetime64]:
+        """The median."""
+        return _to_dates(self.days.median)
+
+    def interval(self, level: float = 0.9) -> tuple[NDArray[np.datetime64], NDArray[np.datetime64]]:
+        """Return the lower and upper ends of central intervals, see `RealCells.interval`."""
+        low, high = self.days.interval(level)
+        return _to_dates(low), _to_dates(high)
+
+    def __repr__(self) -> str:
+        return f"<DateCells: {_count(self.missing)}>"
+
+    def _repr_html_(self) -> str:
+        rows = first_rows(len(self.missing))
+        columns: dict[str, list[Any]] = {
+            name: getattr(self, name)[rows].astype(str).tolist() for name in ("mean", "sd")
+        }
+        columns["missing"] = self.missing[rows].tolist()
+        return rows_html(f"Dates: {_count(self.missing)}", columns, len(self.missing))
+
+
+def _to_spans(days: FloatArray) -> NDArray[np.timedelta64]:
+    """Return numbers of days as durations, NaT where they are not finite; beyond what fits, the longest ones."""
+    with np.errstate(over="ignore"):
+        ticks = np.clip(np.where(np.isfinite(days), days, 0.0) * _MICROSECONDS_PER_DAY, -_MOST_TICKS, _MOST_TICKS)
+    spans = np.rint(ticks).astype(np.int64).astype("timedelta64[us]")
+    return np.where(np.isfinite(days), spans, np.timedelta64("NaT", "us"))
+
+
+def _to_dates(days: FloatArray) -> NDArray[np.datetime64]:
+    """Return numbers of days since 1970-01-01 as times."""
+    return np.datetime64(0, "us") + _to_spans(days)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class CategoricalCells:
     """The cells of a categorical column. An observed category has probability 1.
 
@@ -254,7 +322,7 @@ class CategoricalCells:
         return rows_html(f"Categorical cells: {_count(self.missing)}", columns, len(self.missing))
 
 
-class Predictive(Mapping[str, RealCells | CategoricalCells]):
+class Predictive(Mapping[str, RealCells | DateCells | CategoricalCells]):
     """A mapping from the names of columns to the predictive distributions of their cells.
 
     Examples
@@ -269,10 +337,10 @@ class Predictive(Mapping[str, RealCells | CategoricalCells]):
     (True, 0.1)
     """
 
-    def __init__(self, columns: Mapping[str, RealCells | CategoricalCells]) -> None:
+    def __init__(self, columns: Mapping[str, RealCells | DateCells | CategoricalCells]) -> None:
         self._columns = dict(columns)
 
-    def __getitem__(self, name: str) -> RealCells | CategoricalCells:
+    def __getitem__(self, name: str) -> RealCells | DateCells | CategoricalCells:
         return self._columns[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -289,10 +357,13 @@ class Predictive(Mapping[str, RealCells | CategoricalCells]):
     def _repr_html_(self) -> str:
         columns: dict[str, Sequence[object]] = {
             "column": list(self),
-            "kind": ["real" if isinstance(cells, RealCells) else "categorical" for cells in self.values()],
+            "kind": [_KINDS[type(cells)] for cells in self.values()],
             "missing cells": [int(cells.missing.sum()) for cells in self.values()],
         }
         return rows_html("Predictive distributions of cells", columns, len(self))
+
+
+_KINDS: dict[type, str] = {RealCells: "real", DateCells: "date", CategoricalCells: "categorical"}
 
 
 def _count(missing: NDArray[np.bool_]) -> str:

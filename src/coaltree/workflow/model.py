@@ -26,18 +26,20 @@ from ..inference.flat_clusters import (
     hang_above,
     min_cluster_rows,
 )
-from ..inference.greedy import GreedyResult
+from ..inference.greedy import GreedyResult, greedy
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
 from ..inference.preparation import are_extreme, find_odd_rows
 from ..inference.results import MCMCResult
+from ..predict.calibration import MIN_HIDDEN, fit_concentrations, hide_cells, levels_by_column, spread_ties
 from ..predict.predictor import Predictor, map_rows
 from ..predict.results import Placements
+from ..predict.tails import Tails
 from ..process.base import Process
 from ..process.normal_scores import NormalScores
 from ..process.predictions import Predictions
 from ..table.cells import Category
 from ..table.columns import RealColumn, Table
-from ..table.encoding import Encoding, encode, read_new_rows
+from ..table.encoding import EncodedTable, Encoding, encode, read_new_rows
 from ..table.labels import count, listing
 from ..tree.cut import cut_by_agreement, resolution_to_height
 from ..tree.edit import ancestor, without_leaves
@@ -47,12 +49,14 @@ from .processes import (
     RATE,
     Templates,
     column_signals,
+    find_tails,
     has_scores,
     mean_process,
     means_of_scored,
     parameters_by_name,
     prediction_process,
     shorten_tails,
+    structure_process,
     to_encoded_table,
     to_matrix,
 )
@@ -64,6 +68,9 @@ Progress = Callable[[float, str], None]
 """Called with the share of the work done, and a few words about it."""
 
 MAX_PREDICTION_TREES = 200  # of a sample of trees that have their own parameters
+MAX_CALIBRATION_ROWS = 1_000  # from which cells are hidden to calibrate intervals
+MAX_CALIBRATION_CELLS = 20_000  # of these that are predicted
+_CALIBRATION_STREAM = 1  # of random numbers, apart from that of the draws
 
 
 class NewRows(NamedTuple):
@@ -130,6 +137,7 @@ class FittedModel:
     feature_names: tuple[str, ...] | None = None
     prediction_seed: int = 0
     known_predictor: Predictor | None = None  # None until the trees have been drawn
+    known_concentrations: FloatArray | None = None  # None until intervals have been calibrated
     _default_cuts: dict[int, DefaultCut] = field(default_factory=dict, init=False, repr=False)  # by minimum size
 
     @property
@@ -151,6 +159,15 @@ class FittedModel:
     def tree_matrix(self) -> FloatArray:
         """The encoded table of the tree and its log joint: extreme cells are nearer to the others, see `shorten_tails`."""
         return self._tree_table[0]
+
+    @cached_property
+    def tails(self) -> Tails | None:
+        """The maps that predictions move extreme cells with, if there are any."""
+        return find_tails(self.matrix, self.encoding, self.settings)
+
+    def move_tails(self, matrix: FloatArray) -> FloatArray:
+        """Return encoded rows with extreme cells moved, as predictions need them."""
+        return matrix if self.tails is None else self.tails.apply(matrix)
 
     # -- flat clusters ------------------------------------------------------------------------------
 
@@ -303,7 +320,7 @@ class FittedModel:
 
     def _draw_predictor(self, progress: Progress | None) -> Predictor:
         """Draw trees with parameters for predictions, because the process for clusters overstates the noise."""
-        matrix, tree, settings = self.matrix, self.tree, self.settings
+        matrix, tree, settings = self.move_tails(self.matrix), self.tree, self.settings
         if len(matrix) == 1 or not self.encoding.informative.any():
             return Predictor.from_trees([tree], np.ones(1), matrix, self.process, settings.n_jobs)
         if self.uses_sample:
@@ -311,16 +328,26 @@ class FittedModel:
         rows = self.prediction_rows
         if len(rows) < len(matrix):
             tree = without_leaves(tree, np.setdiff1d(np.arange(len(matrix)), rows))
-            matrix = matrix[rows]
-        encoded = to_encoded_table(self.encoding, matrix)
-        noise = None if settings.noise is None else float(settings.noise)
-        templates = Templates(settings.real_process, settings.categorical_process).resolve(self.process, encoded)
-        if len(rows) < len(self.matrix):
+        return self._draw_from(tree, matrix[rows], self.prediction_seed, progress)
+
+    @property
+    def _noise(self) -> float | None:
+        return None if self.settings.noise is None else float(self.settings.noise)
+
+    def _templates(self, encoded: EncodedTable) -> Templates:
+        settings = self.settings
+        return Templates(settings.real_process, settings.categorical_process).resolve(self.process, encoded)
+
+    def _draw_from(self, tree: Tree, matrix: FloatArray, seed: int, progress: Progress | None) -> Predictor:
+        """Draw trees over all rows or some, whose cells are in `matrix`, by chains that start at a tree."""
+        settings, encoded = self.settings, to_encoded_table(self.encoding, matrix)
+        noise, templates = self._noise, self._templates(encoded)
+        if len(matrix) < len(self.matrix):
             templates = templates.without_ascertainment()
         process = prediction_process(matrix, encoded, templates, settings.covariance, noise).resolve(matrix)
         scored = None
         if has_scores(templates, settings.covariance, noise):
-            rng = np.random.default_rng(self.prediction_seed)
+            rng = np.random.default_rng(seed)
             scores = NormalScores.fit(process.jitter_rounded(matrix, rng), encoded.real.shape[1])
             if scores is not None:
                 score_matrix = scores.apply(matrix)
@@ -335,10 +362,45 @@ class FittedModel:
             scored=scored,
             hold_noise=noise is not None,
             n_jobs=settings.n_jobs,
-            random_state=self.prediction_seed,
+            random_state=seed,
             progress=None if progress is None else lambda share: progress(share, "drawing trees for predictions"),
         )
         return Predictor(draws, np.ones(len(draws)), matrix, settings.n_jobs)
+
+    @property
+    def interval_concentrations(self) -> FloatArray:
+        """By how much the levels of each real column are moved for intervals to cover what they promise, see `calibration`.
+
+        Found at the first use, by hiding more cells. Ones if the table is too small, or if predictions use a sample of trees.
+        """
+        with _CALIBRATION_LOCK:
+            if self.known_concentrations is None:
+                progress = print_progress(self.settings._estimator) if self.settings.verbose else None
+                self.known_concentrations = self._calibrate_intervals(progress)
+            return self.known_concentrations
+
+    def _calibrate_intervals(self, progress: Progress | None) -> FloatArray:
+        n_real = to_encoded_table(self.encoding, self.matrix).real.shape[1]
+        rng = np.random.default_rng((self.prediction_seed, _CALIBRATION_STREAM))
+        rows = np.sort(rng.permutation(self.prediction_rows)[:MAX_CALIBRATION_ROWS])
+        matrix = self.move_tails(self.matrix[rows])
+        hidden = hide_cells(matrix, n_real, rng)
+        if self.uses_sample or hidden.sum() < MIN_HIDDEN:
+            return np.ones(n_real)
+        shown = np.where(hidden, np.nan, matrix)
+        # The tree of the fit has seen the hidden cells: chains start at one that has not.
+        encoded = to_encoded_table(self.encoding, shown)
+        process = structure_process(shown, encoded, self._templates(encoded), self.settings.covariance, self._noise)
+        tree = greedy(shown, process.without_ascertainment(), n_jobs=self.settings.n_jobs).tree
+        predictor = self._draw_from(tree, shown, int(rng.integers(2**63)), progress)
+        asked = rng.permutation(np.flatnonzero(hidden.any(axis=1)))
+        asked = np.sort(asked[: 1 + int(np.searchsorted(np.cumsum(hidden[asked].sum(axis=1)), MAX_CALIBRATION_CELLS))])
+        predictions = predictor.training_cells(asked, quantiles=True)
+        assert predictions.quantiles is not None
+        jittered = self.process.jitter_rounded(matrix, rng)
+        values = spread_ties(matrix, jittered, n_real)[asked]
+        levels = levels_by_column(values, hidden[asked], predictions.quantiles, predictions.real)
+        return fit_concentrations(levels)
 
     def _thin_sample(self) -> Predictor:
         """Take evenly spaced trees with their parameters from the sample, because successive trees are similar."""
@@ -389,8 +451,12 @@ class FittedModel:
 
     def log_density(self, rows: NewRows, client: Any = None) -> FloatArray:
         """Return the log predictive density of rows, in the units of the table."""
-        log_density: FloatArray = self._predict("log_density", rows.matrix, client=client)
-        return log_density + self.log_jacobian(rows.table)
+        return self.encoded_log_density(rows.matrix, client) + self.log_jacobian(rows.table)
+
+    def encoded_log_density(self, matrix: FloatArray, client: Any = None) -> FloatArray:
+        """Return the log predictive density of encoded rows."""
+        log_density: FloatArray = self._predict("log_density", matrix, client=client)
+        return log_density if self.tails is None else log_density + self.tails.log_slopes(matrix)
 
     def log_jacobian(self, table: Table) -> FloatArray:
         """Return the log derivative of encoding the observed cells of each row."""
@@ -451,7 +517,8 @@ class FittedModel:
         if part is not tree:
             nodes = [ancestor(tree, leaves[part.leaves_below(k)[0]], part.heights[k]) for k in placed.node.tolist()]
             placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=leaves[placed.nearest])
-        placed = placed._replace(log_density=placed.log_density + self.log_jacobian(rows.table))
+        log_slopes = 0.0 if self.tails is None else self.tails.log_slopes(rows.matrix)
+        placed = placed._replace(log_density=placed.log_density + log_slopes + self.log_jacobian(rows.table))
         clusters = self.predict_clusters(rows.matrix, client)
         return Placements.from_arrays(placed, *clusters, tree, rows.table.row_names, index)
 
@@ -461,7 +528,7 @@ class FittedModel:
         Quantiles of missing real cells are found only on request, because they take time.
         """
         predictor = self.predictor
-        known = predictor.find_training_rows(matrix)
+        known = predictor.find_training_rows(self.move_tails(matrix))
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
         parts = []
         if len(old):
@@ -469,14 +536,15 @@ class FittedModel:
             parts.append(predictor.training_cells(distinct, quantiles).take(place))
         if len(new) or not len(old):
             parts.append(self._predict("cells", matrix[new], quantiles, client=client))
-        return Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
+        predictions = Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
+        return predictions if self.tails is None else self.tails.restore(predictions)
 
     def sample_cells(self, matrix: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Draw the missing and partly known cells of encoded rows with such cells, shape ``(n_draws, n_rows, n_columns)``.
 
         Each draw has one of the trees, on which rows of the fit are drawn jointly; other rows are drawn one by one.
         """
-        predictor = self.predictor
+        predictor, matrix = self.predictor, self.move_tails(matrix)
         rows = np.flatnonzero(self.encoding.incomplete_cells(matrix).any(axis=1))
         known = rows if predictor.is_training_table(matrix) else predictor.find_training_rows(matrix)[rows]
         draws = np.empty((n_draws, len(rows), matrix.shape[1]))
@@ -486,14 +554,14 @@ class FittedModel:
             draws[:, old] = predictor.draw_training_cells(distinct, n_draws, rng)[:, place]
         if len(new):
             draws[:, new] = predictor.subsample.draw(matrix[rows[new]], n_draws, rng)
-        return draws
+        return draws if self.tails is None else self.tails.invert(draws)
 
     def _predict(self, method: str, matrix: FloatArray, *arguments: Any, client: Any) -> Any:
         """Call a method of the predictor; for many rows on the Dask client, if there is one."""
-        return map_rows(self.predictor, method, matrix, *arguments, client=client)
+        return map_rows(self.predictor, method, self.move_tails(matrix), *arguments, client=client)
 
 
-_PREDICTOR_LOCK = Lock()
+_PREDICTOR_LOCK, _CALIBRATION_LOCK = Lock(), Lock()
 
 
 def print_progress(name: str) -> Progress:

@@ -16,6 +16,7 @@ from .._validation import quote
 from ..errors import InputError
 from ..inference.posterior_draws import Draw
 from ..inference.preparation import shorten_gaps
+from ..predict.tails import Tails
 from ..process.base import Process
 from ..process.brownian import Brownian
 from ..process.categorical_columns import smoothed_shares
@@ -144,6 +145,17 @@ def shorten_tails(matrix: FloatArray, encoding: Encoding, settings: Settings) ->
         n_real = 0
     real, levels = shorten_gaps(matrix[:, :n_real])
     return np.hstack([real, matrix[:, n_real:]]) if levels.any() else matrix, levels
+
+
+def find_tails(matrix: FloatArray, encoding: Encoding, settings: Settings) -> Tails | None:
+    """Return the maps that predictions move extreme cells with; None if there are none, or columns have a scale that was given.
+
+    Samples with parameters of their own were drawn over the table itself.
+    """
+    templates = Templates(settings.real_process, settings.categorical_process)
+    if settings.draw_parameters or not chooses_scale(templates, settings.covariance, settings.noise):
+        return None
+    return Tails.from_table(to_encoded_table(encoding, matrix).real)
 
 
 def structure_process(
