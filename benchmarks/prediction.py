@@ -30,8 +30,9 @@ wrong.
   numbers.
 - The column's mean, or its most frequent category.
 
-*Coverage.* Share of the hidden real cells that lie in our 90 % intervals (`CoalescentImputer.predictive`), and how wide they
-are on average, in standard deviations of the column.
+*Coverage.* Share of the hidden real cells that lie in our 90 % intervals (`CoalescentImputer.predictive`), how wide they are
+on average, and their interval score (width plus twenty times the distance of a cell outside), in standard deviations of the
+column; share and score also without the calibration of intervals.
 
 ``--defaults`` compares the settings in SETTINGS: what is best on one half of the tables is reported on the other half, and
 the other way round, so that what is printed was chosen without the tables that it is printed for. Where a setting cannot be
@@ -45,6 +46,7 @@ import json
 import math
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +76,7 @@ HIDDEN = 0.15
 ROW_SPLITS, CELL_SPLITS = 1, 3  # errors differ between splits by more than between methods
 N_TRAINING = 500  # of Neal's tables
 LEVEL = 0.9
+INTERVAL_FIGURES = ("covered", "width", "score", "uncalibrated, covered", "uncalibrated, score")
 REGULARISATIONS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 0.3)
 MIXTURES = (
     {
@@ -358,16 +361,25 @@ def cell_errors(whole, filled, hidden):
 
 
 def interval_figures(whole, holes, hidden, model):
-    """Return the share of hidden real cells in their intervals, and how wide these are."""
+    """Return the share of hidden real cells in their intervals, how wide these are, and their interval scores.
+
+    The interval score of Gneiting and Raftery is the width plus, for a cell outside, 2 / (1 - level) times its distance.
+    Shares and scores are given for intervals that are not calibrated, too.
+    """
     cells = model.predictive(holes)
-    covered, widths = [], []
+    figures = {name: [] for name in INTERVAL_FIGURES}
     for name in real_columns(whole):
-        at = hidden[:, whole.columns.get_loc(name)]
-        low, high = (end[at] for end in cells[name].interval(LEVEL))
+        at, scale = hidden[:, whole.columns.get_loc(name)], whole[name].std(ddof=0)
         truth = whole[name].to_numpy()[at]
-        covered.extend((low <= truth) & (truth <= high))
-        widths.extend((high - low) / whole[name].std(ddof=0))
-    return float(np.mean(covered)), float(np.mean(widths))
+        plain = replace(cells[name], codes=cells[name].codes._replace(concentration=1.0))
+        for own, prefix in ((cells[name], ""), (plain, "uncalibrated, ")):
+            low, high = (end[at] for end in own.interval(LEVEL))
+            outside = np.maximum(low - truth, 0) + np.maximum(truth - high, 0)
+            figures[f"{prefix}covered"].extend((low <= truth) & (truth <= high))
+            figures[f"{prefix}score"].extend((high - low + 2 / (1 - LEVEL) * outside) / scale)
+            if not prefix:
+                figures["width"].extend((high - low) / scale)
+    return {name: float(np.mean(values)) for name, values in figures.items()}
 
 
 # -- measuring ----------------------------------------------------------------------------------------------------------
@@ -459,10 +471,10 @@ def measure_imputation(name, number, results, n_jobs, methods, parts):
             for measure, value in {**errors, "imputation seconds": seconds}.items():
                 results.add(measure, name, method, value)
         if "coverage" in parts and model is not None and real_columns(whole):
-            covered, width = interval_figures(whole, holes, hidden, model)
-            results.add("coverage", name, f"{method}: covered", covered)
-            results.add("coverage", name, f"{method}: width", width)
-            line += f", intervals cover {covered:.3f}, width {width:.2f}"
+            intervals = interval_figures(whole, holes, hidden, model)
+            for what, value in intervals.items():
+                results.add("coverage", name, f"{method}: {what}", value)
+            line += "".join(f", {what} {value:.3f}" for what, value in intervals.items())
         results.finish("imputation", name, number, method)
         print(line.replace("nan", "   "), flush=True)
 
@@ -477,7 +489,12 @@ MEASURES = {
     "error": ("imputation", "Error of hidden real cells, in standard deviations (lower is better)", 3, min),
     "wrong": ("imputation", "Share of hidden categorical cells that are wrong (lower is better)", 3, min),
     "imputation seconds": ("imputation", "Seconds for imputation", 2, None),
-    "coverage": ("coverage", "Share of hidden real cells in our 90 % intervals, and mean width of these", 3, None),
+    "coverage": (
+        "coverage",
+        "Share of hidden real cells in our 90 % intervals, mean width and interval score of these",
+        3,
+        None,
+    ),
 }
 
 
@@ -536,7 +553,7 @@ def lines_of(results, measure):
     tables = results.figures[measure]
     found = {m for figures in tables.values() for m in figures}
     columns = [m for m in known_methods() if m in found]
-    columns += [m for own in OURS for what in ("covered", "width") if (m := f"{own}: {what}") in found]
+    columns += [m for own in OURS for what in INTERVAL_FIGURES if (m := f"{own}: {what}") in found]
     published = [m for m in PUBLISHED if measure == "density" and not tables.keys().isdisjoint(PUBLISHED[m])]
     methods, digits = [*columns, *published], MEASURES[measure][2]
     lines = []
