@@ -276,9 +276,10 @@ def test_cut_can_label_or_assign_outliers(command, tmp_path):
     assert code == 0, err
     assert "--standardize power" in err
     assert "standardize=" not in err
-    assert labels_of(command("cut", "out/model.coaltree")[1])[1] == [0] * 41
+    assigned = labels_of(command("cut", "out/model.coaltree")[1])[1]
+    assert min(assigned) == 0
     labels = labels_of(command("cut", "out/model.coaltree", "--label-outliers")[1])[1]
-    assert labels == [0] * 40 + [-1]
+    assert labels == [*assigned[:40], -1]
     assert command("fit", "t.csv", "-o", "labelled", "-q", "--label-outliers")[0] == 0
     assert labels_of(command("cut", "labelled/model.coaltree")[1])[1] == labels
-    assert labels_of(command("cut", "labelled/model.coaltree", "--assign-outliers")[1])[1] == [0] * 41
+    assert labels_of(command("cut", "labelled/model.coaltree", "--assign-outliers")[1])[1] == assigned

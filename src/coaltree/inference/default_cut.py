@@ -2,8 +2,9 @@
 
 1. At a clear gap between the heights of successive splits, if there is one.
 2. Not at all, if the splits look like those of noise and the clusters of no cut are distinct.
-3. Otherwise into the number of clusters with the largest modularity. Among numbers with nearly the same modularity, the
-   silhouette decides: both are divided by their maximum, and a fifth of the silhouette is added to the modularity.
+3. Otherwise into the number of clusters with the largest sum of modularity and weighted silhouette, both divided by their
+   maximum. The silhouette has a small weight, so that it decides between numbers with nearly the same modularity. It has a
+   larger weight if clusters are clear: if the largest silhouette is well above those of noise.
 
 The *modularity* of a cut is the sum, over all pairs of rows in one cluster, of the difference between their correlation and the
 mean correlation of two rows, as a share of all pairs. Correlations are those of the tree: ``exp(-2 rate h)`` for rows that merge
@@ -40,10 +41,13 @@ LOW_CORRELATION = 0.18  # a split is high if rows on its two sides are less corr
 # A split of a small table is also high if it is above those of noise. The highest split of a table of noise with n rows and D
 # independent real columns is about a + b log D + c log(D)^2 + d log n.
 NOISE_HEIGHT = (0.22, 0.3, 0.08, 0.23)
-# Silhouettes of cuts of noise, Gaussian or uniform, are nearly always below a + b / D^2 + 1 / sqrt(n).
+# Silhouettes of cuts of noise, Gaussian or uniform, are nearly always below a + b / D^2 + 1 / sqrt(n) for D dimensions.
 NOISE_SILHOUETTE = (0.46, 0.22)
 MAX_CLUSTERS = 25  # whose modularity and silhouette are compared
 SILHOUETTE_WEIGHT = 0.2
+# The weight where the largest silhouette exceeds the bound for noise by so much.
+CLEAR_SILHOUETTE_WEIGHT, CLEAR_EXCESS = 2.0, 0.08
+MAX_COVARIANCE_ROWS = 300  # that the number of dimensions is estimated from
 MAX_SILHOUETTE_ROWS = 3_000  # evenly spaced in the drawing order of the tree
 
 Reason = Literal["one row", "gap", "no structure", "no structure within", "distinct clusters"]
@@ -94,14 +98,16 @@ def default_cut(tree: Tree, X: FloatArray, process: Process, min_size: int, rate
     flat = heights[: 1 - FLAT_SPLIT] < flat_ratio * heights[FLAT_SPLIT - 1 :]  # from each split to the eighth from it
     low_height = resolution_to_height(LOW_CORRELATION, rate)
     is_low = heights.max(initial=0.0) <= min(low_height, _noise_height(tree.n_leaves, n_columns) / (2 * rate))
-    is_distinct = scores.silhouette.max(initial=0.0) >= _noise_silhouette(tree.n_leaves, n_columns)
+    excess = scores.silhouette.max(initial=0.0) - _noise_silhouette(tree.n_leaves, scores.n_dimensions)
+    is_distinct = excess >= 0
     if not len(heights) or (not is_distinct and (is_low or flat[:1].any())):
         return DefaultCut(math.inf, "no structure")
     # Many columns of noise make all splits high, also those inside of clear clusters.
     flat &= heights[FLAT_SPLIT - 1 :] > low_height
     if not is_distinct and flat[:MAX_SPLITS].any():
         return DefaultCut(float(heights[int(flat.argmax())]), "no structure within")
-    distinctness = _share_of_largest(scores.modularity) + SILHOUETTE_WEIGHT * _share_of_largest(scores.silhouette)
+    weight = CLEAR_SILHOUETTE_WEIGHT if excess >= CLEAR_EXCESS else SILHOUETTE_WEIGHT
+    distinctness = _share_of_largest(scores.modularity) + weight * _share_of_largest(scores.silhouette)
     n_splits = 1 + int(distinctness.argmax())
     below = heights[n_splits] if n_splits < len(heights) else 0.0
     height = float(heights[n_splits - 1] + below) / 2
@@ -141,10 +147,11 @@ def find_gap(heights: FloatArray) -> int | None:
 
 
 class CutScores(NamedTuple):
-    """Scores of the cuts into 2, 3, ... clusters."""
+    """Scores of the cuts into 2, 3, ... clusters, and the effective number of dimensions that rows differ in."""
 
     modularity: FloatArray
     silhouette: FloatArray
+    n_dimensions: float
 
 
 def score_cuts(tree: Tree, X: FloatArray, process: Process, min_size: int, rate: float) -> CutScores:
@@ -166,15 +173,16 @@ def score_cuts(tree: Tree, X: FloatArray, process: Process, min_size: int, rate:
     n_cuts = min(len(split_heights(tree, min_size)), MAX_CLUSTERS - 1)
     cuts = [np.array(cut_with_min_size(tree, min_size, n_clusters=k)) for k in range(2, n_cuts + 2)]
     if not cuts:
-        return CutScores(np.empty(0), np.empty(0))
+        return CutScores(np.empty(0), np.empty(0), 1.0)
     excess = _excess_correlations(tree, rate)
     modularity = np.array([excess[nodes].sum() for nodes in cuts]) / (n * (n - 1) / 2)
     rows = np.sort(tree.leaf_order[np.linspace(0, n - 1, min(n, MAX_SILHOUETTE_ROWS)).astype(np.intp)])
     clusters = np.unique(np.concatenate(cuts))
     member = np.array([label_leaves(tree, [node])[rows] == 0 for node in clusters])
-    distances = _distances_to_means(_leaf_points(X[rows], process, 1 / (2 * rate)), member)
+    points = _leaf_points(X[rows], process, 1 / (2 * rate))
+    distances = _distances_to_means(points, member)
     silhouette = [_mean_silhouette(distances[at], member[at]) for at in (np.searchsorted(clusters, c) for c in cuts)]
-    return CutScores(modularity, np.array(silhouette))
+    return CutScores(modularity, np.array(silhouette), _count_dimensions(points))
 
 
 def _excess_correlations(tree: Tree, rate: float) -> FloatArray:
@@ -224,6 +232,21 @@ def _distances_to_means(points: FloatArray, member: NDArray[np.bool_]) -> FloatA
     return distances
 
 
+def _count_dimensions(points: FloatArray) -> float:
+    """Return the effective number of dimensions, ``(sum l)^2 / sum l^2`` with the eigenvalues l of the covariance matrix.
+
+    It is 1 if all columns are functions of one, and the number of columns if they are independent with equal variances.
+    """
+    step = -(-len(points) // MAX_COVARIANCE_ROWS)
+    some = points[::step]
+    known = ~np.isnan(some)
+    means = np.where(known, some, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    centered = np.where(known, some - means, 0.0)
+    products = centered @ centered.T
+    squares = float((products**2).sum())
+    return float(np.trace(products)) ** 2 / squares if squares > 0 else 1.0
+
+
 def _mean_silhouette(distances: FloatArray, member: NDArray[np.bool_]) -> float:
     """Return the mean silhouette of points, from their distances to the means of clusters."""
     inside = np.flatnonzero(member.any(axis=0) & np.isfinite(distances).all(axis=0))
@@ -262,7 +285,7 @@ def _noise_height(n_rows: int, n_columns: float) -> float:
     return constant + slope * math.log(n_columns) + bend * math.log(n_columns) ** 2 + growth * math.log(n_rows)
 
 
-def _noise_silhouette(n_rows: int, n_columns: float) -> float:
+def _noise_silhouette(n_rows: int, n_dimensions: float) -> float:
     """Return a bound on the silhouettes of cuts of most tables of noise."""
     constant, slope = NOISE_SILHOUETTE
-    return constant + slope / n_columns**2 + 1 / math.sqrt(n_rows)
+    return constant + slope / n_dimensions**2 + 1 / math.sqrt(n_rows)
