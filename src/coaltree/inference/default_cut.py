@@ -1,6 +1,7 @@
 """Where to cut a tree into flat clusters by default.
 
-1. At a clear gap between the heights of successive splits, if there is one.
+1. If clusters are crisp, by rule 3 with a large weight of the silhouette; otherwise at a clear gap between the heights of
+   successive splits, if there is one.
 2. Not at all, if the splits look like those of noise and the clusters of no cut are distinct.
 3. Otherwise into the number of clusters with the largest sum of modularity and weighted silhouette, both divided by their
    maximum. The silhouette has a small weight, so that it decides between numbers with nearly the same modularity. It has a
@@ -34,7 +35,7 @@ IntArray = NDArray[np.intp]
 # splits have few rows each, and their heights vary by chance, so that they must differ more.
 MIN_GAP_RATIO, MIN_GAP_HEIGHT, MAX_SPLITS = 2.5, 0.3, 10
 MIN_LATE_GAP_RATIO, MIN_LATE_GAP_HEIGHT, MAX_LATE_SPLITS = 8.0, 0.1, 40
-# Splits look like those of noise if the highest is less than max(FLAT_RATIO, 1 + FLAT_COLUMNS / n_columns) times as high as split
+# Splits look like those of noise if the highest is less than max(FLAT_RATIO, 1 + FLAT_COLUMNS / D) times as high as split
 # number FLAT_SPLIT. With fewer columns the splits of noise differ more.
 FLAT_RATIO, FLAT_SPLIT, FLAT_COLUMNS = 1.35, 8, 2.8
 LOW_CORRELATION = 0.18  # a split is high if rows on its two sides are less correlated
@@ -45,6 +46,10 @@ NOISE_HEIGHT = (0.22, 0.3, 0.08, 0.23)
 NOISE_SILHOUETTE = (0.46, 0.22)
 MAX_CLUSTERS = 25  # whose modularity and silhouette are compared
 SILHOUETTE_WEIGHT = 0.2
+CRISP_SILHOUETTE, CRISP_SILHOUETTE_WEIGHT = 0.8, 8.0
+# Equal rows make silhouettes large, whatever the clusters. If fewer rows are distinct, silhouettes are not used.
+MIN_DISTINCT_SHARE = 0.8
+MIN_DISTINCT_ROWS = 3  # of a cluster on average, above a gap: equal rows would be separated from others by one
 # The weight where the largest silhouette exceeds the bound for noise by so much.
 CLEAR_SILHOUETTE_WEIGHT, CLEAR_EXCESS = 2.0, 0.08
 MAX_COVARIANCE_ROWS = 300  # that the number of dimensions is estimated from
@@ -64,10 +69,11 @@ class DefaultCut(NamedTuple):
 def default_cut(tree: Tree, X: FloatArray, process: Process, min_size: int, rate: float, n_real: int) -> DefaultCut:
     """Return where to cut a tree by default.
 
-    Splits are merges with at least `min_size` leaves on both sides. If one of the ten highest is at least 2.5 times as high as
-    the next, or one of the forty highest eight times, the tree is cut between the two with the largest ratio. It is not cut at
-    all if the first eight are about equally high, as for noise, or if none is high, unless clusters are distinct. If eight later
-    ones are high and about equally so, it is cut above them. Otherwise it is cut where clusters are most distinct.
+    Splits are merges with at least `min_size` leaves on both sides. If clusters are crisp, the tree is cut where they are most
+    distinct. If one of the ten highest splits is at least 2.5 times as high as the next, or one of the forty highest eight
+    times, it is cut between the two with the largest ratio. It is not cut at all if the first eight are about equally high, as
+    for noise, or if none is high, unless clusters are distinct. If eight later ones are high and about equally so, it is cut
+    above them. Otherwise it is cut where clusters are most distinct.
 
     Parameters
     ----------
@@ -89,15 +95,20 @@ def default_cut(tree: Tree, X: FloatArray, process: Process, min_size: int, rate
     if tree.n_leaves == 1:
         return DefaultCut(math.inf, "one row")
     heights = split_heights(tree, min_size)
-    gap = find_gap(heights)
+    n_distinct = len(np.unique(X, axis=0))
+    gap = find_gap(heights[: max(n_distinct // MIN_DISTINCT_ROWS, 1)])
+    scores = score_cuts(tree, X, process, min_size, rate)
+    is_crisp = scores.silhouette.max(initial=0.0) >= CRISP_SILHOUETTE
+    if is_crisp and (gap is None or gap < MAX_CLUSTERS):
+        return _most_distinct(heights, scores, CRISP_SILHOUETTE_WEIGHT, rate)
     if gap is not None:
         return DefaultCut(float(heights[gap]), "gap")
     n_columns = max(count_columns(X, n_real), 1.0)
-    scores = score_cuts(tree, X, process, min_size, rate)
-    flat_ratio = max(FLAT_RATIO, 1 + FLAT_COLUMNS / n_columns)
+    flat_ratio = max(FLAT_RATIO, 1 + FLAT_COLUMNS / max(X.shape[1], 1))
     flat = heights[: 1 - FLAT_SPLIT] < flat_ratio * heights[FLAT_SPLIT - 1 :]  # from each split to the eighth from it
     low_height = resolution_to_height(LOW_CORRELATION, rate)
-    is_low = heights.max(initial=0.0) <= min(low_height, _noise_height(tree.n_leaves, n_columns) / (2 * rate))
+    n_rows = math.sqrt(tree.n_leaves * n_distinct)  # splits are lower if rows are equal
+    is_low = heights.max(initial=0.0) <= min(low_height, _noise_height(n_rows, n_columns) / (2 * rate))
     excess = scores.silhouette.max(initial=0.0) - _noise_silhouette(tree.n_leaves, scores.n_dimensions)
     is_distinct = excess >= 0
     if not len(heights) or (not is_distinct and (is_low or flat[:1].any())):
@@ -107,6 +118,11 @@ def default_cut(tree: Tree, X: FloatArray, process: Process, min_size: int, rate
     if not is_distinct and flat[:MAX_SPLITS].any():
         return DefaultCut(float(heights[int(flat.argmax())]), "no structure within")
     weight = CLEAR_SILHOUETTE_WEIGHT if excess >= CLEAR_EXCESS else SILHOUETTE_WEIGHT
+    return _most_distinct(heights, scores, weight, rate)
+
+
+def _most_distinct(heights: FloatArray, scores: CutScores, weight: float, rate: float) -> DefaultCut:
+    """Return the cut with the largest sum of modularity and weighted silhouette, as shares of their largest values."""
     distinctness = _share_of_largest(scores.modularity) + weight * _share_of_largest(scores.silhouette)
     n_splits = 1 + int(distinctness.argmax())
     below = heights[n_splits] if n_splits < len(heights) else 0.0
@@ -157,6 +173,8 @@ class CutScores(NamedTuple):
 def score_cuts(tree: Tree, X: FloatArray, process: Process, min_size: int, rate: float) -> CutScores:
     """Return the modularity and the silhouette of the cuts into 2, 3, ... clusters, at most 25.
 
+    Silhouettes are 0 if many rows are equal.
+
     Parameters
     ----------
     tree : Tree
@@ -179,6 +197,8 @@ def score_cuts(tree: Tree, X: FloatArray, process: Process, min_size: int, rate:
     rows = np.sort(tree.leaf_order[np.linspace(0, n - 1, min(n, MAX_SILHOUETTE_ROWS)).astype(np.intp)])
     clusters = np.unique(np.concatenate(cuts))
     member = np.array([label_leaves(tree, [node])[rows] == 0 for node in clusters])
+    if len(np.unique(X[rows], axis=0)) < MIN_DISTINCT_SHARE * len(rows):
+        return CutScores(modularity, np.zeros(len(cuts)), 1.0)
     points = _leaf_points(X[rows], process, 1 / (2 * rate))
     distances = _distances_to_means(points, member)
     silhouette = [_mean_silhouette(distances[at], member[at]) for at in (np.searchsorted(clusters, c) for c in cuts)]
@@ -279,7 +299,7 @@ def count_columns(X: FloatArray, n_real: int) -> float:
     return total
 
 
-def _noise_height(n_rows: int, n_columns: float) -> float:
+def _noise_height(n_rows: float, n_columns: float) -> float:
     """Return a bound on the highest split of most tables of noise, for a rate of 1/2."""
     constant, slope, bend, growth = NOISE_HEIGHT
     return constant + slope * math.log(n_columns) + bend * math.log(n_columns) ** 2 + growth * math.log(n_rows)

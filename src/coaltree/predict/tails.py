@@ -23,6 +23,7 @@ IntArray = NDArray[np.intp]
 
 # Part of a shortened gap, beside the ordinary cells, in which values stay where they are: ends of intervals are often there.
 KEPT_SHARE = 0.8
+STEEP = 1.0 + 1e-9  # slope between knots above which they are the ends of a gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +61,25 @@ class Tails:
     def invert(self, X: FloatArray) -> FloatArray:
         """Return a table with extreme cells moved back."""
         X = X.copy()
-        for column, moved in self.maps.items():
-            X[..., column] = moved.invert(X[..., column])
+        for column in self.maps:
+            X[..., column] = self._move_back(column, X[..., column])
         return X
+
+    def _move_back(self, column: int, cells: FloatArray) -> FloatArray:
+        """Return predicted cells of a column in its units.
+
+        There are no values in the gap below an extreme cell. Predictions there are by chance nearer to one of its ends: they
+        stay as far from this end as they are.
+        """
+        moved = self.maps[column]
+        restored = moved.invert(cells)
+        is_steep = np.diff(moved.knots) > STEEP * np.diff(moved.scores)
+        for k in np.flatnonzero(is_steep).tolist():
+            (low, high), (low_score, high_score) = moved.knots[k : k + 2], moved.scores[k : k + 2]
+            middle = (low_score + high_score) / 2
+            restored = np.where((cells > low_score) & (cells < middle), low + (cells - low_score), restored)
+            restored = np.where((cells >= middle) & (cells < high_score), high - (high_score - cells), restored)
+        return restored
 
     def log_slopes(self, X: FloatArray) -> FloatArray:
         """Return the log Jacobian of the maps for each row."""
@@ -81,11 +98,11 @@ class Tails:
         for k, column in enumerate(predictions.real.tolist()):
             if column not in self.maps:
                 continue
-            mean[:, k] = self.maps[column].invert(mean[:, k])
+            mean[:, k] = self._move_back(column, mean[:, k])
             if quantiles is not None:
                 cells = quantiles.at[quantiles.at[:, k] >= 0, k]
                 values = quantiles.values.copy()
-                values[cells] = self.maps[column].invert(values[cells])
+                values[cells] = self._move_back(column, values[cells])
                 quantiles = quantiles._replace(values=values)
         return predictions._replace(mean=mean, quantiles=quantiles)
 
