@@ -60,6 +60,20 @@ def test_maps_are_increasing_and_keep_what_is_near():
     assert smooth.mean() > 0.99  # all but those next to a knot
 
 
+def test_predictions_are_not_inside_of_gaps():
+    """They are at most as far from a cell of the column as the ends of its shortened gaps, half the range of ordinary cells."""
+    X = table_with_extremes()
+    tails = Tails.from_table(X)
+    scores = tails.maps[1].scores
+    moved = np.zeros((2001, 3))
+    moved[:, 1] = np.linspace(scores[1], scores[-2], len(moved))
+    restored = tails.invert(moved)[:, 1]
+    assert np.all(np.diff(restored) > 0)
+    cells = X[~np.isnan(X[:, 1]), 1]
+    ordinary = cells[np.abs(cells) < 100]
+    assert np.abs(restored[:, None] - cells).min(axis=1).max() <= np.ptp(ordinary) / 2
+
+
 def test_no_maps_without_extreme_cells():
     rng = np.random.default_rng(0)
     assert Tails.from_table(rng.normal(size=(100, 3))) is None

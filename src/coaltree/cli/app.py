@@ -46,10 +46,13 @@ def spell_as_options(sentence: str) -> str:
     --------
     >>> spell_as_options('Fit with standardize="power" or min_cluster_size=3.')
     'Fit with --standardize power or --min-cluster-size 3.'
+    >>> spell_as_options('With assign_outliers=False the label is -1.')
+    'With --label-outliers the label is -1.'
     """
-    return _PARAMETERS.sub(
+    spelled = _PARAMETERS.sub(
         lambda match: f"--{match[1].replace('_', '-')} {_FLAGS.get(match[2], match[2].strip(chr(34)))}", sentence
     )
+    return spelled.replace("assign_outliers=False", "--label-outliers")
 
 
 class Notes:
