@@ -73,7 +73,7 @@ SHORT = {
     "DS5": Lengths(2000, 0, 0.5, 800, 400, 0),
     "DS1": Lengths(1600, 0, 0.5, 700, 250, 0),
 }
-LONG = {"DS1": Lengths(6000, 1, 2, 4000, 500, 2), "DS5": Lengths(10000, 1, 2, 4000, 1500, 0)}
+LONG = {"DS1": Lengths(6000, 1, 2, 4000, 500, 2), "DS5": Lengths(10000, 1, 2, 4000, 2000, 1)}
 # (runs, chains, samples) of the evidence of each data set
 SIZES = {"DS1": (20, 8, 8), "DS4": (3, 4, 8), "DS5": (3, 4, 8)}
 OTHER_SIZE = (8, 4, 8)
