@@ -28,7 +28,6 @@ from coaltree.tree.cut import (
     cut_by_count,
     cut_by_height,
     cut_with_min_size,
-    mean_correlation,
     number_clusters,
     resolution_to_height,
 )
@@ -209,7 +208,8 @@ def test_scores_of_cuts_by_their_definitions(seed):
 def test_modularity_is_largest_at_the_mean_correlation(seed):
     tree = ct.simulate_tree(30, seed)
     scores = score_cuts(tree, np.zeros((30, 1)), ct.OrnsteinUhlenbeck(0.5, 0.0, 1.0, noise=0.5), 1, 0.8)
-    height = resolution_to_height(mean_correlation(tree, 0.8), 0.8)
+    mean = np.exp(-2 * 0.8 * cophenet(tree.to_linkage())).mean()
+    height = resolution_to_height(mean, 0.8)
     n_clusters = int(np.count_nonzero(tree.merge_heights > height)) + 1
     assert 2 + int(scores.modularity.argmax()) == n_clusters
 

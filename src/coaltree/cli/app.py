@@ -22,7 +22,7 @@ from ..errors import ExecutorError, InputError, InputWarning, MissingDependencyE
 
 # Parameters that remarks mention and that are also options. A column may have such a name: it is in quotes.
 _PARAMETERS = re.compile(
-    r"(?<![\w'\"])(standardize|min_cluster_size|n_clusters|resolution|noise)=(\"\w+\"|True|False|[\d.]*\d)"
+    r"(?<![\w'\"])(standardize|min_cluster_size|n_clusters|resolution|noise|assign_outliers)=(\"\w+\"|True|False|[\d.]*\d)"
 )
 MAX_WORD, MAX_SHOWN = 300, 80  # characters: names of files with their folders are shown in full
 _FLAGS = {"True": "yes", "False": "no"}
@@ -49,10 +49,13 @@ def spell_as_options(sentence: str) -> str:
     >>> spell_as_options('With assign_outliers=False the label is -1.')
     'With --label-outliers the label is -1.'
     """
-    spelled = _PARAMETERS.sub(
-        lambda match: f"--{match[1].replace('_', '-')} {_FLAGS.get(match[2], match[2].strip(chr(34)))}", sentence
-    )
-    return spelled.replace("assign_outliers=False", "--label-outliers")
+
+    def spell(match: re.Match[str]) -> str:
+        if match[1] == "assign_outliers":
+            return "--assign-outliers" if match[2] == "True" else "--label-outliers"
+        return f"--{match[1].replace('_', '-')} {_FLAGS.get(match[2], match[2].strip(chr(34)))}"
+
+    return _PARAMETERS.sub(spell, sentence)
 
 
 class Notes:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ..process.base import Process
 from ..process.layout import read_messages
-from ..tree.cut import cut_with_min_size, label_leaves, mean_correlation, resolution_to_height, split_heights
+from ..tree.cut import cut_with_min_size, height_to_resolution, label_leaves, resolution_to_height, split_heights
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -45,13 +45,13 @@ NOISE_HEIGHT = (0.22, 0.3, 0.08, 0.23)
 # Silhouettes of cuts of noise, Gaussian or uniform, are nearly always below a + b / D^2 + 1 / sqrt(n) for D dimensions.
 NOISE_SILHOUETTE = (0.46, 0.22)
 MAX_CLUSTERS = 25  # whose modularity and silhouette are compared
+# Weights of the silhouette: usually, where the largest exceeds the bound for noise by so much, and where it is at least so large.
 SILHOUETTE_WEIGHT = 0.2
-CRISP_SILHOUETTE, CRISP_SILHOUETTE_WEIGHT = 0.8, 8.0
+CLEAR_SILHOUETTE_WEIGHT, CLEAR_EXCESS = 2.0, 0.08
+CRISP_SILHOUETTE_WEIGHT, CRISP_SILHOUETTE = 8.0, 0.8
 # Equal rows make silhouettes large, whatever the clusters. If fewer rows are distinct, silhouettes are not used.
 MIN_DISTINCT_SHARE = 0.8
 MIN_DISTINCT_ROWS = 3  # of a cluster on average, above a gap: equal rows would be separated from others by one
-# The weight where the largest silhouette exceeds the bound for noise by so much.
-CLEAR_SILHOUETTE_WEIGHT, CLEAR_EXCESS = 2.0, 0.08
 MAX_COVARIANCE_ROWS = 300  # that the number of dimensions is estimated from
 MAX_SILHOUETTE_ROWS = 3_000  # evenly spaced in the drawing order of the tree
 
@@ -127,7 +127,7 @@ def _most_distinct(heights: FloatArray, scores: CutScores, weight: float, rate: 
     n_splits = 1 + int(distinctness.argmax())
     below = heights[n_splits] if n_splits < len(heights) else 0.0
     height = float(heights[n_splits - 1] + below) / 2
-    return DefaultCut(height, "distinct clusters", math.exp(-2 * rate * height))
+    return DefaultCut(height, "distinct clusters", float(height_to_resolution(np.array(height), rate)))
 
 
 def _share_of_largest(scores: FloatArray) -> FloatArray:
@@ -195,10 +195,10 @@ def score_cuts(tree: Tree, X: FloatArray, process: Process, min_size: int, rate:
     excess = _excess_correlations(tree, rate)
     modularity = np.array([excess[nodes].sum() for nodes in cuts]) / (n * (n - 1) / 2)
     rows = np.sort(tree.leaf_order[np.linspace(0, n - 1, min(n, MAX_SILHOUETTE_ROWS)).astype(np.intp)])
-    clusters = np.unique(np.concatenate(cuts))
-    member = np.array([label_leaves(tree, [node])[rows] == 0 for node in clusters])
     if len(np.unique(X[rows], axis=0)) < MIN_DISTINCT_SHARE * len(rows):
         return CutScores(modularity, np.zeros(len(cuts)), 1.0)
+    clusters = np.unique(np.concatenate(cuts))
+    member = np.array([label_leaves(tree, [node])[rows] == 0 for node in clusters])
     points = _leaf_points(X[rows], process, 1 / (2 * rate))
     distances = _distances_to_means(points, member)
     silhouette = [_mean_silhouette(distances[at], member[at]) for at in (np.searchsorted(clusters, c) for c in cuts)]
@@ -208,7 +208,8 @@ def score_cuts(tree: Tree, X: FloatArray, process: Process, min_size: int, rate:
 def _excess_correlations(tree: Tree, rate: float) -> FloatArray:
     """Return, for each node, the sum over pairs of leaves below it of their correlation minus the mean over all pairs."""
     pairs = tree.leaf_counts[tree.children].astype(np.float64).prod(axis=1)
-    merge_excess = pairs * (np.exp(-2 * rate * tree.merge_heights) - mean_correlation(tree, rate))
+    correlations = height_to_resolution(tree.merge_heights, rate)
+    merge_excess = pairs * (correlations - np.average(correlations, weights=pairs))
     # In the drawing order, the two sides of each merge meet at a position that no other merge has.
     first = tree.first_positions
     meets = np.zeros(tree.n_leaves)

@@ -259,22 +259,10 @@ def resolution_to_height(resolution: float, rate: float) -> float:
     return -math.log(resolution) / (2 * rate) if resolution > 0 else math.inf
 
 
-def mean_correlation(tree: Tree, rate: float) -> float:
-    """Return the mean, over all pairs of rows, of the correlation ``exp(-2 rate h)`` of rows that merge at height h.
-
-    Parameters
-    ----------
-    tree : Tree
-        With at least two leaves.
-    rate : float
-        Rate of the process.
-
-    Returns
-    -------
-    float
-    """
-    counts = tree.leaf_counts[tree.children].astype(np.float64)
-    return float(np.average(np.exp(-2 * rate * tree.merge_heights), weights=counts.prod(axis=1)))
+def height_to_resolution(height: FloatArray, rate: float) -> FloatArray:
+    """Return the correlation, without noise, of rows that merge at each height: the inverse of `resolution_to_height`."""
+    resolution: FloatArray = np.exp(-2 * rate * height)
+    return resolution
 
 
 # Functions of a tree, the value of the rule, the minimum size and the rate, by the name of the rule; see `cut_nodes`.
