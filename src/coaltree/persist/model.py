@@ -30,7 +30,7 @@ from ..tree.sample import TreeSample
 from ..tree.tree import Tree
 from ..workflow.fit import summarize
 from ..workflow.model import FittedModel
-from ..workflow.processes import find_tails, shorten_tails
+from ..workflow.processes import shorten_tails
 from ..workflow.settings import SETTINGS, ClusterSettings, Settings, check_settings, parameter_names, parameter_values
 from .archive import (
     Archive,
@@ -302,13 +302,8 @@ def _restore(settings: Settings, record: ModelRecord) -> FittedModel:
     if isinstance(settings, ClusterSettings) and record.labels is None:
         raise InputError("it has no labels")
     trees, is_sample = record.trees, isinstance(record.trees, TreeSample)
-    predictor = None
-    if record.prediction_rows is not None:
-        tails = find_tails(record.matrix, record.encoding, settings)
-        matrix = (record.matrix if tails is None else tails.apply(record.matrix))[record.prediction_rows]
-        predictor = Predictor(record.prediction, np.ones(len(record.prediction)), matrix, settings.n_jobs)
     tree_matrix, _ = shorten_tails(record.matrix, record.encoding, settings)
-    return FittedModel(
+    model = FittedModel(
         settings=settings,
         encoding=record.encoding,
         process=record.process,
@@ -330,9 +325,12 @@ def _restore(settings: Settings, record: ModelRecord) -> FittedModel:
         id_column=record.id_column,
         feature_names=record.feature_names,
         prediction_seed=record.prediction_seed,
-        known_predictor=predictor,
         known_concentrations=record.concentrations,
     )
+    if record.prediction_rows is not None:
+        matrix = model.move_tails(model.matrix)[record.prediction_rows]
+        model.known_predictor = Predictor(record.prediction, np.ones(len(record.prediction)), matrix, settings.n_jobs)
+    return model
 
 
 def _constants(record: ModelRecord) -> list[Any]:
