@@ -40,7 +40,7 @@ MIN_LATE_GAP_RATIO, MIN_LATE_GAP_HEIGHT, MAX_LATE_SPLITS = 8.0, 0.1, 40
 FLAT_RATIO, FLAT_SPLIT, FLAT_COLUMNS = 1.35, 8, 2.8
 LOW_CORRELATION = 0.18  # a split is high if rows on its two sides are less correlated
 # A split of a small table is also high if it is above those of noise. The highest split of a table of noise with n rows and D
-# independent real columns is about a + b log D + c log(D)^2 + d log n.
+# independent real columns is about a + b log D + c log(D)^2 + d log n: `python benchmarks/cuts.py --noise`.
 NOISE_HEIGHT = (0.22, 0.3, 0.08, 0.23)
 # Silhouettes of cuts of noise, Gaussian or uniform, are nearly always below a + b / D^2 + 1 / sqrt(n) for D dimensions.
 NOISE_SILHOUETTE = (0.46, 0.22)
