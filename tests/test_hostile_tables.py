@@ -3,6 +3,8 @@
 import datetime as dt
 import gzip
 import os
+import subprocess
+import sys
 import tracemalloc
 from decimal import Decimal
 
@@ -19,11 +21,10 @@ import coaltree as ct
 from coaltree._validation import quote
 from coaltree.errors import InputError, InputWarning
 from coaltree.table import limits
-from coaltree.table import read_file as files
 from coaltree.table.columns import read_columns
 from coaltree.table.encoding import fit_encoding, read_new_rows
 from coaltree.table.fill import fill_cells, fill_file
-from coaltree.table.read_file import open_bytes, read_file
+from coaltree.table.read_file import compress, decompress, open_bytes, read_file
 from command_line import command_in
 from named import refused
 
@@ -447,7 +448,6 @@ def test_large_tables_are_rejected_before_any_work():
 
 def test_large_files_are_rejected(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "MAX_FILE_BYTES", 1000)
-    monkeypatch.setattr(files, "MAX_FILE_BYTES", 1000)
     (tmp_path / "t.csv").write_text("x\n" + "1\n" * 1000)
     with refused("t.csv GiB"):
         read_file(tmp_path / "t.csv")
@@ -455,6 +455,38 @@ def test_large_files_are_rejected(tmp_path, monkeypatch):
     assert (tmp_path / "t.csv.gz").stat().st_size < 1000
     with refused("t.csv.gz GiB"):
         read_file(tmp_path / "t.csv.gz")
+
+
+def test_small_compressed_files_take_little_memory():
+    text = b"x,y\n" + b"1,2\n" * 100
+    packed = gzip.compress(text)
+    tracemalloc.start()
+    try:
+        assert decompress(packed, "t.csv.gz") == text
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+    assert gzip.decompress(compress(text * 5000)) == text * 5000
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is limited as on Linux")
+def test_decompression_that_exceeds_free_memory_is_explained():
+    """400 MB where 200 MB are left."""
+    script = """
+import gzip, resource
+from coaltree.errors import InputError
+from coaltree.table.read_file import decompress
+packed = gzip.compress(b"1\\n" * 10_000_000, compresslevel=1) * 20
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 200_000_000,) * 2)
+try:
+    decompress(packed, "t.csv.gz")
+except InputError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("t.csv.gz has more than ")
+    assert "MiB" in done.stdout
 
 
 def test_signals_of_equal_rows_without_noise_are_zero():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -120,12 +119,13 @@ def name_fills(fills: Fills, file: FileTable, rows: Table) -> NamedFills:
 def filled_bytes(table: TableFile, file: FileTable, fills: NamedFills, na_values: Sequence[str], target: Path) -> bytes:
     """Return the bytes of a filled file; without anything to fill, those of the table. Characters become a csv."""
     from ..table.fill import fill_file
+    from ..table.read_file import decompress
 
     if table.is_characters:
         return characters_csv(file, fills).encode()
     data = fill_file(table, fills, na_values=na_values) if fills else table.read_raw()
     is_text = target == STANDARD_STREAM and table.compressed
-    return gzip.decompress(data) if is_text else data
+    return decompress(data, table.name) if is_text else data
 
 
 def characters_csv(file: FileTable, fills: NamedFills) -> str:

@@ -115,7 +115,7 @@ class CheckpointFile:
                 with np.load(opened, allow_pickle=False) as file:
                     arrays = {name: file[name] for name in file.files}
             facts = json.loads(arrays.pop("facts").tobytes())
-        except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
+        except (OSError, ValueError, TypeError, KeyError, EOFError, MemoryError, zipfile.BadZipFile):
             raise InputError(
                 f"{self.path} is not a checkpoint of {self._subject}, or it is damaged; choose another name, or remove the file."
             ) from None

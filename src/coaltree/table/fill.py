@@ -10,7 +10,6 @@ from __future__ import annotations
 import codecs
 import csv
 import datetime as dt
-import gzip
 import io
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +37,16 @@ from .delimited import (
 )
 from .inputs import list_to_array, to_narwhals
 from .labels import InputTypeError, count, is_missing, listing
-from .read_file import DEFAULT_NA, DELIMITERS, TableFile, get_column, import_polars, open_table, read_parquet
+from .read_file import (
+    DEFAULT_NA,
+    DELIMITERS,
+    TableFile,
+    compress,
+    get_column,
+    import_polars,
+    open_table,
+    read_parquet,
+)
 
 Fills: TypeAlias = Mapping[int, tuple[ArrayLike, Sequence[Category] | NDArray[Any]]]
 """For a column's position, rows and the values for their cells."""
@@ -494,7 +502,7 @@ def fill_file(path: str | Path | TableFile, fills: NamedFills, *, na_values: Seq
         text = check_text(data, file.name, DELIMITERS[file.suffix])
     columns = read_text_columns(polars, text, file.name, na_values, fills)
     filled = _fill_text(polars, data, text, columns, fills, file.name)
-    return gzip.compress(filled, mtime=0) if file.compressed else filled
+    return compress(filled) if file.compressed else filled
 
 
 def _fill_parquet(polars: Any, frame: Any, fills: NamedFills, source: str) -> bytes:

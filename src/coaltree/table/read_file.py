@@ -30,7 +30,7 @@ from .cells import find_number_text
 from .cldf import is_cldf
 from .delimited import LocalNumbers, check_text, read_text_columns, to_utf8
 from .labels import column_names, distinct_names, listing, row_label
-from .limits import MAX_FILE_BYTES, check_file_size
+from .limits import check_file_size
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,7 +60,7 @@ _PARQUET = (".parquet", ".pq")
 _SUPPORTED = (
     ".csv, .tsv, .tab, .txt, .nex, .nexus, .fasta, .fa, .phy (each also with .gz), .parquet, .pq and CLDF folders"
 )
-_CHUNK_BYTES = 2**22
+_CHUNK_BYTES = 2**20
 
 
 # ------------------------------------------------------------------------------------------------- files
@@ -124,7 +124,7 @@ class TableFile:
     def read(self) -> bytes:
         """Return the decompressed content, text in UTF-16 or UTF-32 as UTF-8."""
         data = self.read_raw()
-        data = _decompress(data, self.name) if self.compressed else data
+        data = decompress(data, self.name) if self.compressed else data
         return to_utf8(data, self.name) if self.is_text or self.is_characters else data
 
 
@@ -206,7 +206,7 @@ def open_bytes(data: bytes, name: str, kind: str | None = None) -> TableFile:
     if kind is None and data.startswith(b"PAR1"):
         kind = "parquet"
     if kind is None:
-        text = to_utf8(_decompress(data, name) if compressed else data, name)
+        text = to_utf8(decompress(data, name) if compressed else data, name)
         if text.lstrip(b"\xef\xbb\xbf \t\r\n")[:6].upper() == b"#NEXUS":
             return TableFile(name, ".nexus", compressed, data=data)
         header = text.lstrip(b"\r\n").partition(b"\n")[0]
@@ -235,14 +235,30 @@ def _check_is_file(path: Path) -> None:
         raise InputError(f"{path} does not exist.")
 
 
-def _decompress(data: bytes, source: str) -> bytes:
+def decompress(data: bytes, source: str) -> bytes:
+    """Return the content of a gzip file, read in chunks: a small file may hold any number of bytes."""
+    content, size = io.BytesIO(), 0
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            text = file.read(MAX_FILE_BYTES + 1)  # a small file may hold any number of bytes
+            while chunk := file.read(_CHUNK_BYTES):
+                size += len(chunk)
+                check_file_size(size, source)
+                content.write(chunk)
+        return content.getvalue()
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{source} is not a complete gzip file: {error}.") from None
-    check_file_size(len(text), source)
-    return text
+    except MemoryError:
+        raise InputError(
+            f"{source} has more than {size / 2**20:,.0f} MiB when it is decompressed, which is more than the memory "
+            "that is free: split it, or use a sample of the rows."
+        ) from None
+
+
+def compress(data: bytes) -> bytes:
+    """Return a gzip file with some content, written in chunks: an interrupt does not wait for its end."""
+    compressor = zlib.compressobj(9, wbits=zlib.MAX_WBITS + 16)
+    parts = [compressor.compress(data[k : k + _CHUNK_BYTES]) for k in range(0, len(data), _CHUNK_BYTES)]
+    return b"".join([*parts, compressor.flush()])
 
 
 def _find_parquet(folder: Path) -> list[Path]:
