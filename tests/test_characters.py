@@ -753,10 +753,12 @@ class TestCommands:
         # The fewer characters, the faster are predictions.
         text = Path("primates.nex").read_text()
         Path("short.nex").write_text(text.replace("Matrix", "Eliminate 1-18 31-60; Matrix"))
+        assert command("fit", "short.nex", "-o", "quoted", "--quote-names")[0] == 0
+        assert "('Homo sapiens':" in Path("quoted/tree.nwk").read_text()
         code, _, err = command("fit", "short.nex", "-o", "out")
         assert code == 0
         assert "9 rows" in err
-        assert "Homo sapiens" in Path("out/tree.nwk").read_text()
+        assert "(Homo_sapiens:" in Path("out/tree.nwk").read_text()
         model = "out/model.coaltree"
         assert command("score", model, "short.nex")[1].count("\n") == 10
         assert command("place", model, "short.nex")[1].count("\n") == 10

@@ -17,7 +17,7 @@ import coaltree as ct
 from coaltree.errors import InputWarning
 from coaltree.persist.tree_files import tree_from_json, tree_to_json
 from coaltree.tree.sample import TreeSample
-from command_line import command_in, contents
+from command_line import check_sentence, command_in, contents
 
 pytestmark = pytest.mark.usefixtures("short_chains")
 
@@ -116,6 +116,23 @@ def test_converted_files_are_read_by_other_programs(command, tmp_path):
     rows = list(csv.DictReader(io.StringIO((tmp_path / "u.csv").read_text())))
     assert [[float(row[name]) for name in ("left", "right", "height", "leaves")] for row in rows] == Z.tolist()
     assert {row["left_name"] for row in rows} | {row["right_name"] for row in rows} == {"", *map(str, range(9))}
+
+
+def test_quote_names_option_of_convert(command, tmp_path):
+    tree = ct.simulate_tree(3, random_state=0, leaf_names=["Homo sapiens", "sample_1", "it's"])
+    (tmp_path / "t.json").write_bytes(tree_to_json(tree))
+    for options, names in (
+        ([], ["Homo_sapiens", "'sample_1'"]),
+        (["--quote-names"], ["'Homo sapiens'", "'sample_1'"]),
+        (["--no-quote-names"], ["Homo_sapiens", "sample_1"]),
+    ):
+        for file in ("t.nwk", "t.nex"):
+            assert command("convert", "t.json", file, *options)[0] == 0
+            text = (tmp_path / file).read_text()
+            assert "'it''s'" in text
+            for name in names:
+                assert re.search(rf"(?<!['\w]){name}(?!['\w])", text)
+    check_sentence(command("convert", "t.json", "u.json", "--quote-names"), "--quote-names", "json", "Newick")
 
 
 def test_convert_reads_plain_linkage(command, tmp_path):

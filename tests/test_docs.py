@@ -13,6 +13,7 @@ import pytest
 from matplotlib import pyplot
 
 import coaltree as ct
+from coaltree.persist import model, tree_files
 from documents import Block, Command, blocks_of, commands_of, run_blocks
 
 pytestmark = pytest.mark.usefixtures("short_chains")
@@ -165,3 +166,9 @@ def test_mkdocs_builds_site(tmp_path):
 def test_shell_guide_shows_every_command():
     commands = {command.line.split()[1] for block in BLOCKS["shell.md"] for command in commands_of(block)}
     assert commands >= {"fit", "report", "impute", "score", "place", "cut", "plot", "convert", "simulate"}
+
+
+def test_page_on_files_names_format_versions():
+    page = (DOCS / "files.md").read_text()
+    assert re.findall(r"The format is version (\d+)\.", page) == [str(model.FORMAT_VERSION)]
+    assert re.findall(r'"format_version": (\d+)', page) == [str(tree_files.FORMAT_VERSION)]

@@ -10,7 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coaltree.errors import InputError
+from coaltree.tree.coalescent import simulate_tree
 from coaltree.tree.newick import NewickParser, number_by_height, parse_plain
+from coaltree.tree.sample import TreeSample
 from coaltree.tree.tree import Tree
 from named import refused
 
@@ -75,11 +77,11 @@ def bio_can_read(name):
 # -- there and back ----------------------------------------------------------------------------
 
 
-@given(trees())
-@example(Tree([[0, 1]], [0, 0, 1], ["it's", '"']))
-@example(Tree([[0, 1], [3, 2]], [0, 0, 0, 0, 0], ["a_b", "a b", "[x]"]))
-def test_newick_round_trip(tree):
-    text = tree.to_newick()
+@given(trees(), st.sampled_from([None, True]))
+@example(Tree([[0, 1]], [0, 0, 1], ["it's", '"']), None)
+@example(Tree([[0, 1], [3, 2]], [0, 0, 0, 0, 0], ["a_b", "a b", "[x]"]), None)
+def test_newick_round_trip(tree, quote_names):
+    text = tree.to_newick(quote_names=quote_names)
     back = Tree.from_newick(text)
     assert names_in_order(back) == names_in_order(tree)
     assert back.leaf_names == tuple(names_in_order(tree))  # numbered as they appear
@@ -105,7 +107,7 @@ def test_dendropy_reads_newick(tree):
 
 @given(trees(any_name.filter(bio_can_read)))
 def test_bio_phylo_reads_newick(tree):
-    other = read_with_bio(tree.to_newick())
+    other = read_with_bio(tree.to_newick(quote_names=True))
     assert [leaf.name for leaf in other.get_terminals()] == names_in_order(tree)
     lengths = {
         frozenset(leaf.name for leaf in clade.get_terminals()): clade.branch_length
@@ -146,9 +148,60 @@ def test_newick_of_dendropy_is_read(tree):
 def test_to_newick_writes_expected_text():
     tree = Tree([[1, 0], [2, 3]], [0, 0, 0, 0.1, 0.30000000000000004], ["a", "b_c", "it's"])
     assert tree.to_newick() == "('it''s':0.30000000000000004,('b_c':0.1,a:0.1):0.20000000000000004);"
-    assert Tree([], [0.0], ["a b"]).to_newick() == "'a b';"
+    assert Tree([], [0.0], ["a b"]).to_newick() == "a_b;"
     assert Tree([[0, 1]], [0, 0, -0.0]).to_newick() == "(0:0.0,1:0.0);"
     assert Tree([[0, 1]], [0, 0, 1e-300]).to_newick() == "(0:1e-300,1:1e-300);"
+
+
+# What is written with quote_names=None, True and False, for a tree with the names.
+SPELLINGS = [
+    (["Homo sapiens"], ["Homo_sapiens"], ["'Homo sapiens'"], ["Homo_sapiens"]),
+    (["sample_1", "x y"], ["'sample_1'", "x_y"], ["'sample_1'", "'x y'"], ["sample_1", "x_y"]),
+    (["a b", "a_b"], *[["'a b'", "'a_b'"]] * 3),
+    (["it's so", "f(x)", " ", "_"], *[["'it''s so'", "'f(x)'", "' '", "'_'"]] * 3),
+    (["Español", "NC1.1|Homo+x-2@3"], *[["Español", "NC1.1|Homo+x-2@3"]] * 3),
+]
+
+
+@pytest.mark.parametrize(("names", "default", "quoted", "unquoted"), SPELLINGS)
+def test_spelling_of_names_in_newick_and_nexus(names, default, quoted, unquoted):
+    tree = simulate_tree(len(names), 0, leaf_names=names)
+    for quote_names, labels in ((None, default), (True, quoted), (False, unquoted)):
+        words = re.findall(
+            r"'(?:[^']|'')*'|[^(),:;]+", re.sub(r":[0-9.e-]+", "", tree.to_newick(quote_names=quote_names))
+        )
+        assert sorted(words) == sorted(labels)
+        nexus = TreeSample([tree]).to_nexus(quote_names=quote_names)
+        assert nexus.split("Taxlabels\n")[1].split(";")[0].split("\n")[:-1] == [f"        {label}" for label in labels]
+        back = TreeSample.from_nexus(nexus)
+        if quote_names is not False:
+            assert back.leaf_names == tuple(names)
+    with pytest.raises(InputError, match="quote_names is 'no'"):
+        tree.to_newick(quote_names="no")
+
+
+@given(trees(st.text("ab_ -(", min_size=1, max_size=4)), st.sampled_from([None, True, False]))
+def test_other_programs_see_distinct_names_without_blanks(tree, quote_names):
+    """Programs that keep underscores, and those that read them as blanks, find the same number of names."""
+    text = tree.to_newick(quote_names=quote_names)
+    for preserve_underscores in (True, False):
+        back = Tree.from_newick(text, preserve_underscores=preserve_underscores)
+        assert back.n_leaves == tree.n_leaves  # equal names would be refused
+        assert {name.replace("_", " ") for name in back.leaf_names} == {
+            name.replace("_", " ") for name in tree.leaf_names
+        }
+
+
+def test_bio_phylo_and_bio_nexus_see_names_without_quotes():
+    names = ["Homo sapiens", "Pan", "sample_1"]
+    tree = simulate_tree(3, 0, leaf_names=names)
+    for quote_names in (None, False):
+        for text, kind in (
+            (tree.to_newick(quote_names=quote_names), "newick"),
+            (TreeSample([tree]).to_nexus(quote_names=quote_names), "nexus"),
+        ):
+            found = {leaf.name for leaf in Phylo.read(io.StringIO(text), kind).get_terminals()}
+            assert found == {"Homo_sapiens", "Pan", "sample_1"}
 
 
 def test_newick_round_trip_of_deep_caterpillar():

@@ -170,7 +170,7 @@ def test_summary_newick_and_nexus_text():
     assert POLYTOMY.to_newick() == "(d:3.0,(a:2.0,b:2.0,c:2.0)1:1.0)1;"
     assert POLYTOMY.to_newick(support=False) == "(d:3.0,(a:2.0,b:2.0,c:2.0):1.0);"
     tree = SummaryTree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["a b", "it's", "c-1"], [2 / 3, 1])
-    assert tree.to_newick() == "(('a b':1.0,'it''s':1.0)0.6667:1.0,c-1:2.0)1;"
+    assert tree.to_newick() == "((a_b:1.0,'it''s':1.0)0.6667:1.0,c-1:2.0)1;"
     assert tree.to_nexus().splitlines()[-3:] == [
         "        ;",
         "tree SUMMARY = [&R] ((1:1.0,2:1.0)[&posterior=0.6666666666666666,height=1.0,height_mean=1.0,height_median=1.0,"

@@ -44,6 +44,7 @@ from .options import (
     NoiseOption,
     ParticlesOption,
     QuietOption,
+    QuoteNamesOption,
     RealOption,
     RealProcessOption,
     RefineOption,
@@ -224,6 +225,7 @@ def fit(
         ),
     ] = -1,
     dask: DaskOption = None,
+    quote_names: QuoteNamesOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -308,7 +310,7 @@ def fit(
             if fit_settings.client is not None:
                 notes.say(f"cluster   {dask}, dashboard at {fit_settings.client.dashboard_link}")
             model, facts = fit_and_write(
-                fit_settings, rows, source, settings | method_settings, notes, folder, report, checkpoint
+                fit_settings, rows, source, settings | method_settings, notes, folder, report, checkpoint, quote_names
             )
             comparison = add_evidence(model, seed or 0, evidence, facts, notes, folder)
             add_report(model, source, report, notes, folder, comparison)
@@ -329,6 +331,7 @@ def fit_and_write(
     folder: OutputFolder,
     with_trees: bool,
     checkpoint: Path | None = None,
+    quote_names: bool | None = None,
 ) -> tuple[FittedModel, dict[str, Any]]:
     """Fit a model and put its files into the folder; return the model and the facts of the summary.
 
@@ -348,15 +351,15 @@ def fit_and_write(
     facts = fit_summary(model, table, source=source, remarks=notes.sentences, settings=summary_settings)
     tree, labels = model.tree, model.labels
     assert labels is not None
-    folder.add("tree.nwk", tree.to_newick() + "\n")
+    folder.add("tree.nwk", tree.to_newick(quote_names=quote_names) + "\n")
     folder.add("clusters.csv", clusters_csv(tree.leaf_names, labels.tolist()))
     with notes.time_step("drawing"):
         folder.add("dendrogram.png", dendrogram_png(tree, labels, f"{source}: {count(table.n_rows, 'row')}"))
     folder.add("summary.json", json_text(facts))
     folder.add("model.coaltree", make_record(model).to_bytes())
     if isinstance(tree, SummaryTree) and model.sample is not None:
-        folder.add("tree.nex", tree.to_nexus())
-        folder.add("sample.trees", model.sample.to_nexus())
+        folder.add("tree.nex", tree.to_nexus(quote_names=quote_names))
+        folder.add("sample.trees", model.sample.to_nexus(quote_names=quote_names))
     else:
         folder.discard("tree.nex")
         folder.discard("sample.trees")

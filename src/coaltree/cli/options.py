@@ -284,6 +284,15 @@ DaskOption = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+QuoteNamesOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--quote-names/--no-quote-names",
+        help="In Newick and NEXUS files, put names with blanks or underscores in quotes, or write both as underscores. By "
+        "default only names that contain underscores are in quotes, and blanks are underscores.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 
 ModelArgument = Annotated[
     Path,

@@ -36,6 +36,7 @@ from .options import (
     JsonOption,
     ModelArgument,
     QuietOption,
+    QuoteNamesOption,
     VerboseOption,
     check_one_writer,
     parse_path,
@@ -237,6 +238,7 @@ def convert(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    quote_names: QuoteNamesOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -254,6 +256,9 @@ def convert(
             find_tree_kind(tree, from_kind, "--from", READABLE_KINDS),
             find_tree_kind(output, to_kind, "--to", WRITABLE_KINDS),
         )
+        if quote_names is not None and kinds[1] not in ("newick", "nexus"):
+            option = "--quote-names" if quote_names else "--no-quote-names"
+            raise InputError(f"{option} is for Newick and NEXUS files, and OUT is {kinds[1]}: leave it out.")
         check_one_writer(as_json, {"OUT -": output})
         check_output(output, {"the tree": tree})
         parsed_tree = read_tree_file(tree, kinds[0], notes)
@@ -261,7 +266,7 @@ def convert(
 
         if kinds[1] == "npy":
             notes.add([f"{output.name} has no room for the names of leaves, which are numbered as rows from 0."])
-        write_results({output: tree_bytes(parsed_tree, kinds[1])})
+        write_results({output: tree_bytes(parsed_tree, kinds[1], quote_names)})
         if as_json:
             print_json(
                 {

@@ -178,7 +178,7 @@ def read_tree(data: bytes, kind: str, source: str) -> tuple[Tree, list[str]]:
         raise InputError(f"{source} is not a readable {kind} tree: {reason}.") from None
 
 
-def tree_bytes(tree: Tree, kind: str) -> bytes:
+def tree_bytes(tree: Tree, kind: str, quote_names: bool | None = None) -> bytes:
     """Return the content of a file with a tree.
 
     Parameters
@@ -186,6 +186,8 @@ def tree_bytes(tree: Tree, kind: str) -> bytes:
     tree : Tree
     kind : str
         One of `ENDINGS` except ``"model"``.
+    quote_names : bool, optional
+        As of `Tree.to_newick`; for ``"newick"`` and ``"nexus"``.
 
     Returns
     -------
@@ -193,9 +195,9 @@ def tree_bytes(tree: Tree, kind: str) -> bytes:
         With the names of the leaves, except for ``"npy"``, which cannot hold them.
     """
     if kind == "newick":
-        return (tree.to_newick() + "\n").encode(errors="replace")
+        return (tree.to_newick(quote_names=quote_names) + "\n").encode(errors="replace")
     if kind == "nexus":
-        return _nexus_text(tree).encode(errors="replace")
+        return _nexus_text(tree, quote_names).encode(errors="replace")
     if kind == "json":
         return tree_to_json(tree)
     if tree.n_leaves == 1:
@@ -207,11 +209,12 @@ def tree_bytes(tree: Tree, kind: str) -> bytes:
     return _linkage_csv(tree).encode(errors="replace")
 
 
-def _nexus_text(tree: Tree) -> str:
+def _nexus_text(tree: Tree, quote_names: bool | None) -> str:
     if isinstance(tree, SummaryTree):
-        return tree.to_nexus()
+        return tree.to_nexus(quote_names=quote_names)
     keys = [str(key) for key in range(1, tree.n_leaves + 1)]
-    return nexus.render(tree.leaf_names, [("TREE", f"[&R] {newick.render(tree.children, tree.heights, keys)}")])
+    text = newick.render(tree.children, tree.heights, keys)
+    return nexus.render(tree.leaf_names, [("TREE", f"[&R] {text}")], quote_names)
 
 
 def _from_nexus(data: bytes, source: str) -> tuple[Tree, list[str]]:

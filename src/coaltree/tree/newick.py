@@ -3,8 +3,9 @@
 :func:`parse` reads plain text, as programs write it, in one pass of a regular expression per node. Any other text goes to
 :class:`NewickParser`, which also reports what is wrong and where.
 
-:func:`render` quotes every name that has characters other than ASCII letters, digits, ``.``, ``+`` and ``-``, and doubles
-quotes inside, as the standard says. Two other readers do not restore all such names, and no spelling suits both:
+:func:`spell_names` writes blanks of names as underscores, because ``ape::read.tree`` and the NEXUS reader of Biopython keep
+quotes as a part of names. By the standard, an underscore outside of quotes is a blank; so names that contain underscores or
+punctuation are quoted, with quotes inside doubled. Two other readers do not restore all such names, and no spelling suits both:
 
 * DendroPy 5 reads a quoted label that is exactly ``(``, ``)``, ``,``, ``:`` or ``;`` as punctuation, distinguishes names
   by case only with ``case_sensitive_taxon_labels=True``, and recurses, so that it fails on trees some hundred levels deep.
@@ -17,11 +18,13 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._parameters import is_bool
 from .._validation import quote
 from ..errors import InputError
 from .arrays import first_positions, leaf_counts
@@ -39,7 +42,8 @@ _BRACKET = re.compile(r"[\[\]]")
 
 # The parts of the current node that the parser has read.
 _NOTHING, _LABEL, _CLOSED, _COLON, _LENGTH = range(5)
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9.+-]+").fullmatch
+# Letters and digits of any script, and marks that neither Newick nor NEXUS text gives a meaning.
+_PLAIN_NAME = re.compile(r"(?:[^\W_]|[.+@|-])+").fullmatch
 _PLAIN_LABEL = rf"(?:{WORD}|'[^']*(?:''[^']*)*')"
 # A leaf with the parentheses before it, or a closed parenthesis with its label, and what comes after.
 _NODE = re.compile(rf"(\(*)({_PLAIN_LABEL})?:([0-9.eE+-]+)([,)])")
@@ -86,23 +90,21 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> ParsedTree
     return *number_by_height(parser.children, parser.heights), parser.names
 
 
-def render(children: NDArray[np.intp], heights: NDArray[np.float64], names: Iterable[str]) -> str:
+def render(children: NDArray[np.intp], heights: NDArray[np.float64], labels: Sequence[str]) -> str:
     """Write a tree as Newick text.
 
     Parameters
     ----------
     children : ndarray of int, shape (n - 1, 2)
     heights : ndarray of float, shape (2n - 1,)
-    names : iterable of str
-        Names of the leaves; quoted unless made of ASCII letters, digits, ``.``, ``+`` and ``-`` alone. An
-        underscore is quoted too: outside of quotes it stands for a blank.
+    labels : sequence of str
+        Labels of the leaves, as `spell_names` returns them.
 
     Returns
     -------
     str
         Branch lengths have all digits needed to restore the same number.
     """
-    labels = [quote_name(name) for name in names]
     n = len(labels)
     if n == 1:
         return labels[0] + ";"
@@ -123,9 +125,41 @@ def render(children: NDArray[np.intp], heights: NDArray[np.float64], names: Iter
     return "".join(parts)[1:] + ");"
 
 
-def quote_name(name: str) -> str:
-    """Return a name as Newick and NEXUS text has it: in quotes unless it is plain."""
-    return name if _PLAIN_NAME(name) else "'" + name.replace("'", "''") + "'"
+def spell_names(names: Sequence[str], quote_names: bool | None = None) -> list[str]:
+    """Return names as they are written in Newick and NEXUS text.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Distinct names.
+    quote_names : bool, optional
+        Which names of letters, digits, blanks and underscores are in quotes: by default those with underscores, so that a
+        reader of the standard restores all names; with True also those with blanks; with False none.
+
+    Returns
+    -------
+    list of str
+        Distinct labels, whether or not a reader takes underscores for blanks.
+
+    Examples
+    --------
+    >>> spell_names(["Homo sapiens", "sample_1", "it's", "Pan"])
+    ['Homo_sapiens', "'sample_1'", "'it''s'", 'Pan']
+    >>> spell_names(["Homo sapiens", "Homo_sapiens"])
+    ["'Homo sapiens'", "'Homo_sapiens'"]
+    """
+    if not (quote_names is None or is_bool(quote_names)):
+        raise InputError(f"quote_names is {quote(quote_names)}; it must be True, False or None.")
+    words = [name.replace(" ", "_") for name in names]
+    counts = Counter(words)
+    marks = {None: " ", True: "", False: " _"}[None if quote_names is None else bool(quote_names)]
+    remove = str.maketrans("", "", marks)
+    return [
+        word
+        if (counts[word] == 1 and _PLAIN_NAME(name.translate(remove))) or _PLAIN_NAME(name)
+        else "'" + name.replace("'", "''") + "'"
+        for name, word in zip(names, words, strict=True)
+    ]
 
 
 def check_same_names(names: Iterable[str], position: dict[str, int]) -> None:

@@ -1,6 +1,6 @@
 """NEXUS files: their statements, names and comments, and the trees in them, parsed and written.
 
-Names are quoted as in Newick text, with the limits of other readers that :mod:`coaltree.tree.newick` lists. Character files
+Names are spelled as in Newick text, with the limits of other readers that :mod:`coaltree.tree.newick` lists. Character files
 (`coaltree.table.nexus_characters`) share `NexusText`.
 """
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..errors import InputError
 from . import newick
-from .newick import describe_name_differences, excerpt, find_comment_end, quote_name
+from .newick import describe_name_differences, excerpt, find_comment_end, spell_names
 from .tree import Tree
 
 # As in Newick text, a quote inside an unquoted word belongs to the word (O'Brien).
@@ -141,7 +141,7 @@ class NexusText:
         return f"line {self.text.count(chr(10), 0, offset) + 1}"
 
 
-def render(names: Sequence[str], trees: Iterable[tuple[str, str]]) -> str:
+def render(names: Sequence[str], trees: Iterable[tuple[str, str]], quote_names: bool | None = None) -> str:
     """Write a file of trees.
 
     Parameters
@@ -150,6 +150,8 @@ def render(names: Sequence[str], trees: Iterable[tuple[str, str]]) -> str:
         Names of the leaves; number ``i`` is written as ``i + 1`` in the trees.
     trees : iterable of (str, str)
         A plain name for every tree, and its text.
+    quote_names : bool, optional
+        As of `spell_names`.
 
     Returns
     -------
@@ -164,20 +166,20 @@ def render(names: Sequence[str], trees: Iterable[tuple[str, str]]) -> str:
         Dimensions ntax=2;
         Taxlabels
             ape
-            'wise man'
+            wise_man
             ;
     End;
     <BLANKLINE>
     Begin trees;
         Translate
             1 ape,
-            2 'wise man'
+            2 wise_man
             ;
     tree T = [&R] (1:1.0,2:1.0);
     End;
     <BLANKLINE>
     """
-    labels = [quote_name(name) for name in names]
+    labels = spell_names(names, quote_names)
     return "\n".join(
         [
             "#NEXUS",

@@ -333,13 +333,21 @@ class TreeSample:
 
     # -- exchange ------------------------------------------------------------------------------
 
-    def to_nexus(self) -> str:
-        """Write the sample as a NEXUS file: a translate table and one weighted tree a line."""
+    def to_nexus(self, *, quote_names: bool | None = None) -> str:
+        """Write the sample as a NEXUS file: a translate table and one weighted tree a line.
+
+        Parameters
+        ----------
+        quote_names : bool, optional
+            As in :meth:`Tree.to_newick`.
+        """
         keys = [str(key) for key in range(1, self.n_leaves + 1)]
         texts = [newick.render(tree.children, tree.heights, keys) for tree in self._distinct]
         rows = enumerate(zip(self._tree_numbers.tolist(), self._weights.tolist(), strict=True))
         return nexus.render(
-            self.leaf_names, [(f"TREE_{k}", f"[&W {weight!r}] [&R] {texts[i]}") for k, (i, weight) in rows]
+            self.leaf_names,
+            [(f"TREE_{k}", f"[&W {weight!r}] [&R] {texts[i]}") for k, (i, weight) in rows],
+            quote_names,
         )
 
     @classmethod

@@ -212,13 +212,15 @@ class SummaryTree(Tree):
 
     # -- exchange ------------------------------------------------------------------------------
 
-    def to_newick(self, support: bool = True) -> str:
+    def to_newick(self, support: bool = True, *, quote_names: bool | None = None) -> str:
         """Write the tree as a Newick string, with its polytomies.
 
         Parameters
         ----------
         support : bool, default True
             Label merges with their support, to four digits.
+        quote_names : bool, optional
+            As in :meth:`Tree.to_newick`.
 
         Returns
         -------
@@ -226,10 +228,15 @@ class SummaryTree(Tree):
             :meth:`Tree.from_newick` reads it only if there is no polytomy.
         """
         labels = [f"{share:.4g}" if support and share == share else "" for share in self._support.tolist()]
-        return self._render([newick.quote_name(name) for name in self._leaf_names], labels)
+        return self._render(newick.spell_names(self._leaf_names, quote_names), labels)
 
-    def to_nexus(self) -> str:
+    def to_nexus(self, *, quote_names: bool | None = None) -> str:
         """Write the tree as a NEXUS file, annotated as by TreeAnnotator, for FigTree and similar programs.
+
+        Parameters
+        ----------
+        quote_names : bool, optional
+            As in :meth:`Tree.to_newick`.
 
         Returns
         -------
@@ -246,7 +253,7 @@ class SummaryTree(Tree):
             for share, height, mean, median, low, high in zip(*(column.tolist() for column in columns), strict=True)
         ]
         keys = [str(key) for key in range(1, self.n_leaves + 1)]
-        return nexus.render(self._leaf_names, [("SUMMARY", f"[&R] {self._render(keys, comments)}")])
+        return nexus.render(self._leaf_names, [("SUMMARY", f"[&R] {self._render(keys, comments)}")], quote_names)
 
     def _render(self, leaf_labels: list[str], merge_labels: list[str]) -> str:
         n = self.n_leaves

@@ -193,13 +193,21 @@ class Tree:
         tree = cls(children, heights, names)
         return tree if leaf_names is None else tree.reorder(leaf_names)
 
-    def to_newick(self) -> str:
-        """Write the tree as a Newick string, names quoted where needed.
+    def to_newick(self, *, quote_names: bool | None = None) -> str:
+        """Write the tree as a Newick string.
 
         Newick text holds the lengths of branches, which are differences of heights: added up again, heights may be off
         in the last digit. A linkage matrix and a pickle keep them bit for bit.
+
+        Parameters
+        ----------
+        quote_names : bool, optional
+            Blanks in names are written as underscores, because ``ape`` and other programs keep quotes as a part of the name.
+            By default, names that contain underscores themselves are in quotes, so that :meth:`from_newick` restores every
+            name. With True, names with blanks are in quotes, too. With False, only names with punctuation are, and those that
+            differ from another one only by blanks and underscores.
         """
-        return newick.render(self._children, self._heights, self._leaf_names)
+        return newick.render(self._children, self._heights, newick.spell_names(self._leaf_names, quote_names))
 
     @classmethod
     def from_linkage(cls, Z: ArrayLike, leaf_names: Sequence[str] | None = None) -> Tree:
