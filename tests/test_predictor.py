@@ -466,11 +466,3 @@ def test_correlated_training_rows_use_fewer_draws(monkeypatch):
 
     assert count_draws(sites, np.hstack([CODES, CODES])) == 300 // 40  # 2 incomplete rows x 5 rows x 4 columns
     assert count_draws(numbers, np.hstack([HOLES, HOLES])) == 0  # 3 x 5 x 4 x 4 = 240: a single draw, which is too few
-
-
-def test_training_rows_are_recognised_by_cells():
-    X = np.array([[0.0, nan], [1.0, 2.0], [0.0, nan], [-0.0, 3.0]])
-    predictor = single(X, ct.Brownian(), ct.simulate_tree(4, 0))
-    assert predictor.find_training_rows(X).tolist() == [0, 1, 0, 3]
-    rows = np.array([[1.0, 2.0], [0.0, 3.0], [1.0, nan], [-0.0, -nan], [nan, nan]])
-    assert predictor.find_training_rows(rows).tolist() == [1, 3, -1, 0, -1]

@@ -153,9 +153,12 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         return labels
 
     def predict(self, X: Any) -> IntArray:
-        """Return the most probable cluster of new rows.
+        """Return the clusters of rows: of rows of the fit those of `labels_`, of new rows the most probable ones.
 
-        A row belongs to the clusters of the leaves below the branch where it attaches, averaged over all branches by their
+        A row of the fit is recognised by its cells, in all columns that varied in the fit. The table of the fit gets `labels_`.
+        On its own, a row that the cut separated from equal ones gets the most frequent of their labels.
+
+        A new row belongs to the clusters of the leaves below the branch where it attaches, averaged over all branches by their
         probability. If the model was fitted with ``assign_outliers=False``, outliers get the label -1: rows that attach outside
         of all clusters with a probability above 1/2 (above several clusters, above the root, or next to rows labelled -1), and
         rows with a number that is farther from those of the clusters than twice their range.
@@ -170,10 +173,13 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         ndarray of int, shape (n_rows,)
         """
         rows = self._read_rows(X)
-        return self._model.predict_clusters(rows.matrix, self.client)[0]
+        return self._model.predict_clusters(rows.matrix, self.client)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each cluster for new rows, see `predict`.
+
+        Rows of the fit are treated as new ones here, so a row between clusters may be more probable in another than that of
+        `labels_`.
 
         Parameters
         ----------
@@ -234,7 +240,7 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         -------
         Placements
             For each row the most probable branch of `tree_`, its probability, the height at which the row attaches, the
-            nearest leaves, and the most probable cluster. Heights follow the clock of the trees that were drawn.
+            nearest leaves, and the cluster as in `predict`. Heights follow the clock of the trees that were drawn.
         """
         check_parameter("n_nearest", n_nearest)
         check_parameter("level", level)

@@ -25,6 +25,7 @@ from ..tree.tree import Tree
 from .draws import Ensemble
 from .groups import PointGroups, PointPosterior
 from .kernels.places import add_merge_heights, add_to_clusters, attach, find_clusters
+from .known_rows import KnownRows
 from .mixtures import Components, Mixtures
 
 FloatArray = NDArray[np.float64]
@@ -162,12 +163,9 @@ class Predictor:
     # -- training rows ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def _first_rows(self) -> dict[bytes, int]:
-        return {row.tobytes(): k for k, row in reversed(list(enumerate(_to_canonical(self.X))))}
-
-    def find_training_rows(self, X: FloatArray) -> IntArray:
-        """Return the index of the first training row with the same cells, observed and missing; -1 if there is none."""
-        return np.array([self._first_rows.get(row.tobytes(), -1) for row in _to_canonical(X)], dtype=np.intp)
+    def known_rows(self) -> KnownRows:
+        """The training rows, to recognise them by their cells."""
+        return KnownRows(self.X)
 
     def training_cells(self, rows: IntArray, quantiles: bool = False) -> Predictions:
         """Predict the cells of training rows, averaged over all draws; on request with quantiles of missing real cells.
@@ -545,11 +543,6 @@ def _rank(tree: Tree) -> IntArray:
     rank = np.empty(tree.n_nodes, dtype=np.intp)
     rank[tree.depth_first] = np.arange(tree.n_nodes)
     return rank
-
-
-def _to_canonical(X: FloatArray) -> FloatArray:
-    """Return a table in which equal cells have equal bytes: a single NaN, and no minus zero."""
-    return np.where(np.isnan(X), np.nan, X) + 0.0
 
 
 def _mix(parts: Sequence[Predictions], weights: FloatArray) -> Predictions:

@@ -52,7 +52,8 @@ class Placements:
     log_density : ndarray of float
         Log predictive density of the row.
     cluster : ndarray of int
-        The most probable cluster; -1 for outliers, if the model has ``assign_outliers=False``.
+        Of a row of the fit its label, of any other row the most probable cluster; -1 for outliers, if the model has
+        ``assign_outliers=False``.
     cluster_probability : ndarray of float
         Its probability; for outliers, the probability that they are outside of all clusters.
     index : pandas Index or None

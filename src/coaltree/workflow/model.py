@@ -31,6 +31,7 @@ from ..inference.posterior_draws import Draw, max_rows, posterior_draws
 from ..inference.preparation import are_extreme, find_odd_rows
 from ..inference.results import MCMCResult
 from ..predict.calibration import MIN_HIDDEN, fit_concentrations, hide_cells, levels_by_column, spread_ties
+from ..predict.known_rows import KnownRows
 from ..predict.predictor import Predictor, map_rows
 from ..predict.results import Placements
 from ..predict.tails import Tails
@@ -485,25 +486,57 @@ class FittedModel:
         known: FloatArray = shares / np.maximum(total, np.finfo(float).tiny)
         return np.where(total > 0, known, sizes)
 
-    def predict_clusters(self, matrix: FloatArray, client: Any = None) -> tuple[IntArray, FloatArray]:
-        """Return the most probable cluster of encoded rows, and its probability.
+    @cached_property
+    def _known_labels(self) -> tuple[KnownRows, IntArray]:
+        """The rows of the fit, and the label that a new row equal to each of them gets.
+
+        A cut may separate equal rows. A new one then gets the most frequent of their labels, the first cluster of several.
+        """
+        assert self.labels is not None
+        known = KnownRows(self.matrix)
+        in_order = np.where(self.labels < 0, self.n_clusters, self.labels)  # outliers last
+        pairs, counts = np.unique(known.find(self.matrix) * (self.n_clusters + 1) + in_order, return_counts=True)
+        rows, clusters = np.divmod(pairs, self.n_clusters + 1)
+        order = np.lexsort([-clusters, counts])  # of several labels of a row, the last one stays
+        labels = self.labels.copy()
+        labels[rows[order]] = np.where(clusters == self.n_clusters, -1, clusters)[order]
+        return known, labels
+
+    def recognise_clusters(self, matrix: FloatArray) -> tuple[NDArray[np.bool_], IntArray]:
+        """Return which encoded rows equal a row of the fit in all cells, observed and missing, and the labels of these."""
+        assert self.labels is not None
+        if np.array_equal(matrix, self.matrix, equal_nan=True):
+            return np.ones(len(matrix), dtype=np.bool_), self.labels.copy()
+        known, labels = self._known_labels
+        rows = known.find(matrix)
+        return rows >= 0, np.where(rows >= 0, labels[rows], -1)
+
+    def predict_clusters(self, matrix: FloatArray, client: Any = None) -> IntArray:
+        """Return the clusters of encoded rows: of a row of the fit its label, of any other row the most probable one."""
+        known, labels = self.recognise_clusters(matrix)
+        if not known.all():
+            labels[~known] = self._predict_new_clusters(matrix[~known], client)[0]
+        return labels
+
+    def _predict_new_clusters(self, matrix: FloatArray, client: Any) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the most probable cluster of encoded rows, the probabilities of clusters, and that of being an outlier.
 
         With ``assign_outliers=False``, outliers have the label -1. They attach outside of all clusters with a probability above
-        1/2, which is returned for them: above several clusters, above the root, or next to rows that are labelled -1. Rows with
-        a cell that would be extreme next to those of the clusters are outliers with probability 1.
+        1/2: above several clusters, above the root, or next to rows that are labelled -1. Rows with a cell that would be extreme
+        next to those of the clusters are outliers with probability 1.
         """
         shares = self.cluster_shares(matrix, client)
-        best, probability = np.asarray(shares.argmax(axis=1)), shares.max(axis=1)
+        best = np.asarray(shares.argmax(axis=1))
         if self.cluster_settings.assign_outliers:
-            return best, probability
+            return best, shares, np.zeros(len(best))
         assert self.labels is not None
         labels = np.where(self.labels < 0, self.n_clusters, self.labels)[self.prediction_rows]
-        shares = self._predict("cluster_shares", matrix, labels, True, client=client)
-        inside = shares[:, : min(self.n_clusters, shares.shape[1] - 1)].sum(axis=1)
+        inside = self._predict("cluster_shares", matrix, labels, True, client=client)
+        inside = inside[:, : min(self.n_clusters, inside.shape[1] - 1)].sum(axis=1)
         n_real = to_encoded_table(self.encoding, matrix).real.shape[1]
         extreme = are_extreme(matrix[:, :n_real], self.matrix[self.labels >= 0, :n_real])
         outside = np.where(extreme, 1.0, 1 - inside)
-        return np.where(outside > 0.5, -1, best), np.where(outside > 0.5, outside, probability)
+        return np.where(outside > 0.5, -1, best), shares, outside
 
     def place(self, rows: NewRows, n_nearest: int, level: float, client: Any = None, index: Any = None) -> Placements:
         """Return where rows attach to the tree; `index` is the index of their frame."""
@@ -519,8 +552,11 @@ class FittedModel:
             placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=leaves[placed.nearest])
         log_slopes = 0.0 if self.tails is None else self.tails.log_slopes(rows.matrix)
         placed = placed._replace(log_density=placed.log_density + log_slopes + self.log_jacobian(rows.table))
-        clusters = self.predict_clusters(rows.matrix, client)
-        return Placements.from_arrays(placed, *clusters, tree, rows.table.row_names, index)
+        clusters, shares, outside = self._predict_new_clusters(rows.matrix, client)
+        known, labels = self.recognise_clusters(rows.matrix)
+        clusters = np.where(known, labels, clusters)
+        probability = np.where(clusters < 0, outside, np.take_along_axis(shares, clusters[:, None], axis=1)[:, 0])
+        return Placements.from_arrays(placed, clusters, probability, tree, rows.table.row_names, index)
 
     def expected_cells(self, matrix: FloatArray, client: Any = None, quantiles: bool = False) -> Predictions:
         """Return predictions for all cells of encoded rows. Rows of the fit are recognised by their cells.
@@ -528,7 +564,7 @@ class FittedModel:
         Quantiles of missing real cells are found only on request, because they take time.
         """
         predictor = self.predictor
-        known = predictor.find_training_rows(self.move_tails(matrix))
+        known = predictor.known_rows.find(self.move_tails(matrix))
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
         parts = []
         if len(old):
@@ -546,7 +582,7 @@ class FittedModel:
         """
         predictor, matrix = self.predictor, self.move_tails(matrix)
         rows = np.flatnonzero(self.encoding.incomplete_cells(matrix).any(axis=1))
-        known = rows if predictor.is_training_table(matrix) else predictor.find_training_rows(matrix)[rows]
+        known = rows if predictor.is_training_table(matrix) else predictor.known_rows.find(matrix)[rows]
         draws = np.empty((n_draws, len(rows), matrix.shape[1]))
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
         if len(old):
