@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
@@ -14,15 +15,19 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCE = Path("src")
-BUILD = Path("build/cython")
+# A build that finds memory errors: see "Memory errors" in CONTRIBUTING.md.
+CHECKED = bool(os.environ.get("COALTREE_CHECKED"))
+BUILD = Path("build/cython-checked" if CHECKED else "build/cython")
+OPTIONS = Path("build/options.txt")  # that the kernels in the source checkout were made with
 DIRECTIVES = {
     "language_level": 3,
     "infer_types": True,
-    "boundscheck": False,
-    "wraparound": False,
-    "initializedcheck": False,
-    "nonecheck": False,
+    "boundscheck": CHECKED,
+    "wraparound": False,  # where bounds are checked, a negative index is out of them
+    "initializedcheck": CHECKED,
+    "nonecheck": CHECKED,
     "cdivision": True,
+    "show_performance_hints": not CHECKED,  # that bounds are checked
 }
 # No fast-math: infinities are flat messages. No fused multiply-add, so that all builds give the same bits.
 UNIX_FLAGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv"]
@@ -71,6 +76,10 @@ class BuildKernels(build_ext):
     def run(self) -> None:
         """Compile; where that fails, say so and go on."""
         self.in_checkout = bool(self.inplace or self.editable_mode)  # setuptools takes the first of them back meanwhile
+        if self.in_checkout:
+            discard_other_builds(SOURCE, OPTIONS, build_options())
+        else:
+            self.force = True  # a wheel takes over nothing
         if self.in_checkout and has_avx2() and not os.environ.get("COALTREE_ALL_BUILDS"):
             self.leave_out_plain_builds()
         try:
@@ -103,7 +112,7 @@ class BuildKernels(build_ext):
     def build_extension(self, extension: Extension) -> None:
         """Compile one module with the flags of its variant; in a source checkout, only if its C code is new."""
         earlier, target = self.place_in_source(extension), Path(self.get_ext_fullpath(extension.name))
-        if self.in_checkout and is_newer(earlier, [*map(Path, extension.sources), Path("setup.py")]):
+        if self.in_checkout and is_newer(earlier, list(map(Path, extension.sources))):
             if earlier.resolve() != target.resolve():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(earlier, target)
@@ -120,6 +129,22 @@ class BuildKernels(build_ext):
     def is_seldom_run(self, extension: Extension) -> bool:
         """Return whether to compile in half the time: what Cython adds, and in source checkouts what AVX2 code replaces."""
         return extension.name == UTILITY or (X86 and self.in_checkout)
+
+
+def build_options() -> str:
+    """Return what kernels depend on besides their source: this file, and flags and a compiler from the environment."""
+    names = ("COALTREE_CHECKED", "CC", "CFLAGS", "CPPFLAGS", "LDFLAGS")
+    digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    return "\n".join([*(f"{name}={os.environ.get(name, '')}" for name in names), f"setup.py={digest}", ""])
+
+
+def discard_other_builds(source: Path, record: Path, options: str) -> None:
+    """Remove the compiled kernels of a source checkout if they were made with other options; record the new ones."""
+    if record.exists() and record.read_text("utf8") != options:
+        for file in [*source.glob("coaltree/**/*.so"), *source.glob("coaltree/**/*.pyd")]:
+            file.unlink()
+    record.parent.mkdir(exist_ok=True)
+    record.write_text(options, "utf8")
 
 
 def is_newer(file: Path, sources: list[Path]) -> bool:

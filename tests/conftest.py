@@ -17,6 +17,11 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# pytest turns errors that kernels had to ignore into failures, and this folder does so in the processes that tests start.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(ROOT / "tests" / "checked"), os.environ.get("PYTHONPATH")])
+)
+
 # No deadline, machines are busy; on the server the same examples every time.
 settings.register_profile("coaltree", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.load_profile("coaltree")

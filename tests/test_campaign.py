@@ -1,5 +1,8 @@
 """A small fault campaign: a few hundred cases with fixed seeds; ``tools/campaign.py`` runs thousands."""
 
+import sys
+from types import SimpleNamespace
+
 import campaign
 import numpy as np
 import pytest
@@ -51,3 +54,13 @@ def test_campaign_classifies_outcomes():
     ):
         with pytest.raises(Failure):
             classify(run)
+
+
+def test_campaign_notices_errors_that_kernels_ignored():
+    def case(rng, folder):
+        sys.unraisablehook(SimpleNamespace(exc_value=IndexError("Out of bounds"), object="coaltree.kernel"))
+        return Outcome("accepted")
+
+    outcome = run_case(case, [0])
+    assert outcome.kind == FAILED
+    assert "Out of bounds" in outcome.words

@@ -26,8 +26,7 @@ from command_line import check_sentence, command_in
 
 pytestmark = pytest.mark.usefixtures("short_chains")
 
-# The package under test, for processes of their own that start in another folder.
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(coaltree.__file__).resolve().parents[1])}
+ENVIRONMENT = dict(os.environ)
 RESULTS = ["clusters.csv", "dendrogram.png", "model.coaltree", "summary.json", "tree.nwk"]
 TEXT = (
     "id,x,y,c\n"

@@ -1,5 +1,6 @@
 """Compiled kernels and the same files as plain Python give the same results, with the same constants."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import warnings
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import coaltree as ct
@@ -57,6 +59,7 @@ for process, X in (
         print(ct.greedy(X, process, rule).tree.to_newick())
     for proposal in ("post-post", "race"):
         print(ct.smc(X[:4], process, proposal, 3, random_state=0).log_evidence)
+    print(ct.smc(X[:4], process, n_particles=3, threshold=1.0, regrafts=5, random_state=0).log_evidence)
     print(ct.mcmc(X, process, 3, 1, warmup=1, thin=5, random_state=0).trees[-1].to_newick())
 found = ct.greedy(real, ct.Brownian(noise=0.1))
 print(ct.refine(found.tree, real, found.process).log_joint)
@@ -118,6 +121,58 @@ def test_missing_build_warns_once(tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _extensions.kernel_path([str(tmp_path)])
+
+
+@compiled
+@pytest.mark.parametrize("slot", [-1, 6, 10**9])
+def test_checked_build_notices_index_out_of_bounds(slot, monkeypatch):
+    options = ROOT / "build" / "options.txt"
+    if not options.exists() or "COALTREE_CHECKED=1\n" not in options.read_text():
+        pytest.skip("bounds are not checked here; see Memory errors in CONTRIBUTING.md")
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: ignored.append(found.exc_type))
+    forest = ct.Brownian(1.0).forest(np.zeros((4, 2)), 6)
+    messages.load_pair(forest, 1, 0, messages.Pair(forest))
+    assert ignored == []
+    messages.load_pair(forest, slot, 0, messages.Pair(forest))
+    assert ignored == [IndexError]
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A folder with a compiled kernel, and the build script for it."""
+    kernels = tmp_path / "coaltree" / "process" / "kernels" / "avx2"
+    kernels.mkdir(parents=True)
+    (kernels / "messages.so").touch()
+    spec = importlib.util.spec_from_file_location("coaltree_setup", ROOT / "setup.py")
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    return build, tmp_path, kernels / "messages.so"
+
+
+def test_other_build_options_discard_kernels(checkout, monkeypatch):
+    """Kernels of an ordinary and of a checked build are never mixed up."""
+    build, folder, kernel = checkout
+    for options, stays in ((None, True), (None, True), ("COALTREE_CHECKED", False), ("CFLAGS", False)):
+        if options:
+            monkeypatch.setenv(options, "1")
+        build.discard_other_builds(folder, folder / "build" / "options.txt", build.build_options())
+        assert kernel.exists() == stays, options
+        kernel.touch()
+
+
+def test_ignored_errors_of_kernels_end_processes():
+    """What a kernel had to ignore fails tests that run in processes of their own, too."""
+    program = """
+class Kernel:
+    def __call__(self): raise IndexError
+    def __str__(self): return "{}"
+class Error: __del__ = Kernel()
+Error()
+"""
+    for where, code in (("coaltree.process.kernels.messages.merge", 70), ("other", 0)):
+        done = subprocess.run([sys.executable, "-c", program.format(where)], capture_output=True)
+        assert done.returncode == code, done.stderr
 
 
 @compiled

@@ -20,14 +20,13 @@ from typing import Any
 
 import numpy as np
 
-import coaltree
 from coaltree import _atomic
 
 from .outcome import ACCEPTED, REJECTED, Outcome, Run, check, classify, contents, run_command
 
 Rng = np.random.Generator
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(coaltree.__file__).resolve().parents[1]), "MPLBACKEND": "Agg"}
+ENVIRONMENT = os.environ | {"MPLBACKEND": "Agg"}
 PATIENCE = 120.0  # seconds that a process may take
 OLD = b"results of an earlier run\n"
 

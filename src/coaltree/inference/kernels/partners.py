@@ -376,8 +376,8 @@ def _rate1_merges(forest, partners, first, last, children, heights, scratch):
 def _replace_pair(forest, partners, i, j, node, scratch):
     """Mark slots i and j as dead and the lineage in the next free slot, already merged, as live; its list is not made yet."""
     new = partners.used
-    partners.used += 1
-    partners.n_live -= 1
+    partners.used = new + 1
+    partners.n_live = partners.n_live - 1
     partners.node[new] = node
     partners.live[i] = partners.live[j] = False
     partners.live[new] = True

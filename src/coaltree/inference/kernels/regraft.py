@@ -135,7 +135,7 @@ def _lay_branches(forest, history, segments, s, top, ceiling, valley):
     while waiting > 0:
         waiting -= 1
         node, above = segments.stack[waiting], segments.stack_segment[waiting]
-        if segments.seen[above] == 0 or segments.log_f[above, 0] < peak - valley:
+        if above != NONE and (segments.seen[above] == 0 or segments.log_f[above, 0] < peak - valley):
             for side in range(2):
                 child = history.children[node, side]
                 _set_segment(segments, count, child, above, max(forest.height[child], h_s), forest.height[node])

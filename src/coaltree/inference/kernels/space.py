@@ -397,7 +397,7 @@ def scan_boxes(forest, space, search, pair):
             n_waiting = _await_parts(space, search, level - 1, within, i, reach, n_waiting)
         else:
             size = space.filled[within]
-            search.looked_at += size
+            search.looked_at = search.looked_at + size
             far = _reach_in_single(space, reach)
             if _squares_within(space, search, within, far):
                 for k in range(size):

@@ -66,7 +66,7 @@ def add(table, cell, weight, mean, variance):
         table.keys[slot, 0], table.keys[slot, 1], table.keys[slot, 2] = cell, size, key
         table.sums[slot, 0] = table.sums[slot, 1] = table.sums[slot, 2] = 0.0
         table.sums[slot, 3] = mean
-        table.count += 1
+        table.count = table.count + 1
     gap = mean - table.sums[slot, 3]
     table.sums[slot, 0] += weight
     table.sums[slot, 1] += weight * gap
