@@ -1,6 +1,7 @@
 """Character files: NEXUS, FASTA, PHYLIP and CLDF, valid and damaged."""
 
 import gzip
+import io
 import json
 import re
 import shutil
@@ -160,7 +161,7 @@ class TestNexus:
         assert values == {
             "coding": [1, 2, 3],
             "third ones": [3, 6],
-            "both": [5, 6, 1, 2, 3],
+            "both": [1, 2, 3, 5, 6],
             "everything": [1, 2, 3, 4, 5, 6],
             "last": [6],
             "front": [1, 2],
@@ -204,8 +205,8 @@ class TestNexus:
             (nexus("a ACGT\nb ACGT\nc ACGT", 'datatype=standard equate="x=q"'), ["line 5", "'x'", "'q'"]),
             (nexus("a ACGT\nb ACGT\nc ACGT", "datatype=mixed(DNA:1-2)"), ["Character 3"]),
             (nexus("a ACGT\nb ACGT\nc ACGT", "datatype=dna nolabels"), ["line 6", "TAXLABELS"]),
-            (nexus("a ACGT\nb ACGT\nc ACGT", after="begin sets; charset x = 3-9; end;"), ["line 11", "'x'", "3-9"]),
-            (nexus("a ACGT\nb ACGT\nc ACGT", after="begin sets; charset x = y; end;"), ["line 11", "'y'"]),
+            (nexus("a ACGT\nb ACGT\nc ACGT", statements="eliminate 3-9;\n"), ["line 5", "ELIMINATE", "3-9"]),
+            (nexus("a ACGT\nb ACGT\nc ACGT", "datatype=mixed(DNA:1-2,protein:3-9)"), ["line 5", "3-9"]),
             (nexus("a ACGT\nb AC[GT\nc ACGT"), ["line 7", "'b'", "never closed"]),
             (nexus("a ACGT\nb ACG]T\nc ACGT"), ["line 7", "'b'"]),
             (nexus("a ACGT\n'b ACGT\nc ACGT"), ["line 7"]),
@@ -220,9 +221,128 @@ class TestNexus:
         deep = "[" * 50_000 + "]" * 50_000
         assert list(read(nexus(f"a ACGT\nb {deep}ACGT\nc ACGT"))) == ["a", "b", "c"]
         chain = "".join(f"charset s{k} = s{k + 1}; " for k in range(300))
-        after = f"begin sets; {chain} charset s300 = 1 s0; end;\n"
+        after = f"begin sets; {chain} charset s300 = 1; end;\n"
         characters = parse_nexus(nexus("a ACGT\nb ACGT\nc ACGT", after=after), "x.nex")
         assert characters.partitions["s0"] == ("site1",)
+
+
+def read_sets(statements, n_characters=10, block="sets", labels=""):
+    """Return the positions in each partition, counted from 1."""
+    rows = "\n".join(f"{taxon} {'ACGTACGTAC' * 3}"[: n_characters + 2] for taxon in "abc")
+    text = nexus(rows, n_characters=n_characters, statements=labels, after=f"begin {block};\n{statements}\nend;\n")
+    characters = parse_nexus(text, "x.nex")
+    number = {column.name: j for j, column in enumerate(characters.columns, 1)}
+    return {name: [number[column] for column in columns] for name, columns in characters.partitions.items()}
+
+
+class TestSets:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("3", [3]),
+            ("1-3, 5 , 7", [1, 2, 3, 5, 7]),
+            ("8-.", [8, 9, 10]),
+            (".", [10]),
+            ("1 - . \\3", [1, 4, 7, 10]),
+            ("2-9\\3 1", [1, 2, 5, 8]),
+            ("ALL", list(range(1, 11))),
+            ("not 3-9", [1, 2, 10]),
+            ("All Except 1-8", [9, 10]),
+            ("1-6 NOT 2-5", [1, 6]),
+            ("not early", [4, 5, 6, 7, 8, 9, 10]),
+            ("12S 'the end'", [4, 5, 10]),
+            ("EARLY 9", [1, 2, 3, 9]),  # names do not depend on case
+            ("colour 'tail length'", [6, 7]),
+            ("remainder", [6, 7, 8, 9]),
+            ("6 remainder", [6, 7, 8, 9]),
+        ],
+    )
+    def test_charset_expressions(self, text, expected):
+        before = "charset early = 1-3; charset 12S = 4 5; charset 'the end' = 10;"
+        labels = "charstatelabels 6 colour, 7 'tail length';\n"
+        assert read_sets(f"{before} charset x = {text};", labels=labels)["x"] == expected
+
+    def test_charset_expressions_agree_with_bio_nexus(self):
+        """Random sets of the kinds that Biopython reads."""
+        from Bio.Nexus import Nexus
+
+        rng = np.random.default_rng(0)
+        n = 30
+        for _ in range(60):
+            parts = []
+            for _ in range(rng.integers(1, 5)):
+                low, high = sorted(rng.integers(1, n + 1, size=2).tolist())
+                parts.append(rng.choice([f"{low}", f"{low}-{high}", f"{low} - {high}\\3"]))
+            statement = f"charset x = {' '.join(parts)};"
+            rows = "\n".join(f"{taxon} {'ACGTACGTAC' * 3}" for taxon in "abc")
+            other = Nexus.Nexus()
+            other.read(io.StringIO(nexus(rows, n_characters=n, after=f"begin sets;\n{statement}\nend;\n")))
+            assert read_sets(statement, n)["x"] == sorted({j + 1 for j in other.charsets["x"]})
+
+    def test_vector_sets(self):
+        assert read_sets("charset x (vector) = 0110000001;")["x"] == [2, 3, 10]
+        assert read_sets("charset x (VECTOR) = 01100 00001;")["x"] == [2, 3, 10]
+        assert read_sets("charpartition p (vector) = aabbbbbbba;") == {"a": [1, 2, 10], "b": list(range(3, 10))}
+        text = "charpartition p (vector tokens) = one one two two two two two two two one;"
+        assert read_sets(text) == {"one": [1, 2, 10], "two": list(range(3, 10))}
+
+    def test_partitions_with_remainder(self):
+        text = "charset x = 1-3; charpartition * p = first: x, 'second, part': 4 5, rest: remainder;"
+        assert read_sets(text) == {
+            "x": [1, 2, 3],
+            "first": [1, 2, 3],
+            "second, part": [4, 5],
+            "rest": list(range(6, 11)),
+        }
+
+    def test_sets_of_one_block_of_several(self):
+        """Mesquite counts the characters of the block that a set names."""
+        first = nexus("a AC\nb AC", n_taxa=2, n_characters=2, block="characters").replace("format", "title one; format")
+        second = nexus("a 012\nb 012", "datatype=standard", 2, 3, "characters").replace("format", "title 'Two'; format")
+        after = (
+            "begin sets;\ncharset x (characters = two) = 1-.;\ncharset y (characters=one) = 2;\n"
+            "charpartition p (CHARACTERS = Two) = a: 1, b: remainder;\nend;\n"
+            "begin assumptions;\nlink taxa=t characters = Two;\ncharset z = 3;\nend;"
+        )
+        characters = parse_nexus(first + second.removeprefix("#NEXUS") + after, "x.nex")
+        assert characters.partitions == {
+            "x": ("character1", "character2", "character3"),
+            "y": ("site2",),
+            "z": ("character3",),
+            "a": ("character1",),
+            "b": ("character2", "character3"),
+        }
+
+    @pytest.mark.parametrize(
+        ("statement", "facts"),
+        [
+            ("charset bad = 3-99;", ["'bad'", "3-99"]),
+            ("charset bad = 1-5\\0;", ["'bad'", "1-5"]),
+            ("charset bad = nothing;", ["'bad'", "'nothing'", "CHARSET"]),
+            ("charset bad = other; charset other = bad;", ["'bad'", "'other'"]),
+            ("charset bad = bad;", ["'bad'"]),
+            ("charset bad = 1 not 2 not 3;", ["'bad'", "NOT"]),
+            ("charset bad = 1 not;", ["'bad'", "NOT"]),
+            ("charset bad = ;", ["'bad'", "empty"]),
+            ("charset bad (vector) = 011;", ["'bad'", "3", "10"]),
+            ("charset bad (vector) = 0110200001;", ["'bad'", "'2'"]),
+            ("charset bad (characters = none) = 1;\n", ["'bad'", "'none'"]),
+            ("charset bad = part1.phy: 1-3;", ["'bad'", "part1.phy"]),
+            ("charset 1-3;", ["CHARSET"]),
+            ("charpartition bad: 1-3;", ["CHARPARTITION"]),
+            ("charpartition p = bad: 1-99, good: 5;", ["'bad'", "'p'", "1-99"]),
+            ("charpartition p (vector) = ab;", ["'p'"]),
+        ],
+    )
+    def test_sets_that_cannot_be_read_are_left_out(self, statement, facts):
+        if "(characters" in statement:  # of several blocks
+            statement += "end;\nbegin characters; title two; dimensions nchar=1; format; matrix a 0\nb 0\nc 0\n;"
+        with pytest.warns(InputWarning) as caught:
+            sets = read_sets(f"charset good = 5;\n{statement}")
+        assert sets == {"good": [5]}
+        message = str(caught[0].message)
+        assert len(caught) == 1
+        assert all(fact in message for fact in (*facts, "x.nex, line 13", "left out")), message
 
 
 # As these programs write files, shortened.

@@ -1,18 +1,20 @@
-"""Characters of NEXUS files: the blocks DATA and CHARACTERS, and the charsets and partitions of other blocks."""
+"""Characters of NEXUS files: the blocks DATA and CHARACTERS. Charsets and partitions have their own module."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import compress
 
 from .._parameters import Gaps
 from .._validation import quote
-from ..errors import InputError
+from ..errors import InputError, InputWarning
 from ..tree.nexus import NexusText
 from .labels import count
 from .limits import MAX_CELLS, MAX_COLUMNS
+from .nexus_sets import BlockRange, CharacterSets, SetError, parse_set, unquote
 from .symbols import (
     DATATYPES,
     Alphabet,
@@ -34,13 +36,13 @@ _VALUE = re.compile(r"""'([^']*)'|"([^"]*)"|([A-Za-z]*\s*\([^)]*\))|(\S+)""")
 _SYMBOL = re.compile(r"[{(][^{}()]*[})]|\S")
 _WORD = re.compile(r"[{(][^{}()]*[})]|[^\s{}()]+|\S")
 _TAXON = re.compile(r"""\s*(?:(?P<quoted>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")|(?P<word>[^\s'"]\S*))""")
-_RANGE = re.compile(r"(\d+|\.)\s*(?:-\s*(\d+|\.)\s*(?:\\\s*(\d+))?)?|('[^']*'|[^\s,\\]+)|,|(\S)", re.ASCII)
 
 
 @dataclass
 class _Block:
     """The statements of a block of characters before its matrix."""
 
+    title: str = ""
     datatype: str = "standard"
     mixed: list[tuple[str, str]] = field(default_factory=list)  # datatypes with their positions
     n_taxa: int | None = None
@@ -121,8 +123,8 @@ class _Parser(NexusText):
         self.block_name = ""
         self.block = _Block()
         self.blocks: list[_Block] = []
-        self.charsets: dict[str, tuple[int, int]] = {}  # where their positions are, by name
-        self.partition_parts: dict[str, tuple[int, int]] = {}
+        self.sets = CharacterSets()
+        self.linked_block: str | None = None  # the title of the characters that a block of sets is about
 
     def parse(self) -> Characters:
         """Parse the whole text."""
@@ -131,7 +133,7 @@ class _Parser(NexusText):
             if word == "begin":
                 names = [name.lower() for name, _ in self.names(offset, end)]
                 self.block_name = names[0] if names else "nameless"
-                self.block, block_line = _Block(), self.line(offset)
+                self.block, block_line, self.linked_block = _Block(), self.line(offset), None
             elif word in ("end", "endblock"):
                 if self.block_name in ("data", "characters") and not self.block.line:
                     raise InputError(f"The {self.block_name} block that begins on {block_line} has no matrix.")
@@ -139,10 +141,11 @@ class _Parser(NexusText):
             elif self.block_name in ("taxa", "data", "characters"):
                 self.read_statement(word, offset, end)
             if self.block_name in _SET_BLOCKS:
-                if word == "charset":
-                    self.read_charset(offset, end)
-                elif word in ("partition", "charpartition"):
-                    self.read_partition(offset, end)
+                if word == "link":
+                    title = self.options(offset, end).get("characters")
+                    self.linked_block = None if title is None else unquote(title)
+                elif word in ("charset", "partition", "charpartition"):
+                    self.sets.add(word, self.without_comments(offset, end), offset, self.linked_block)
         if self.block_name:
             raise InputError(
                 f"The {self.block_name} block that begins on {block_line} is never closed, so the file seems to be cut off; read "
@@ -170,6 +173,8 @@ class _Parser(NexusText):
                 raise self.error(offset, f"Taxon {quote(twice)} occurs twice in TAXLABELS; names must differ.")
         elif self.block_name == "taxa":
             return
+        elif word == "title":
+            self.block.title = next((name for name, comma in self.names(offset, end) if not comma), "")
         elif word == "dimensions":
             options = self.options(offset, end)
             self.block.n_taxa = self.number(options, "ntax", offset)
@@ -430,7 +435,7 @@ class _Parser(NexusText):
             if j < len(names):
                 names[j] = name
         if block.eliminated is not None:
-            block.dropped = set(self.positions(*block.eliminated, n_characters, "ELIMINATE"))
+            block.dropped = self.positions(*block.eliminated, n_characters, "ELIMINATE")
         return decode_rows(rows, alphabet_of, names, self.source)
 
     def word_alphabet(self, words: set[str]) -> Alphabet:
@@ -478,75 +483,35 @@ class _Parser(NexusText):
         if not any(is_used):
             raise InputError(f"{self.source} has no characters: ELIMINATE leaves none.")
         names = _make_distinct([column.name for column in columns])
-        partitions: dict[str, tuple[str, ...]] = {}
-        for name, (offset, end) in {**self.charsets, **self.partition_parts}.items():
-            positions = self.positions(offset, end, len(columns), f"CHARSET {quote(name)}")
-            partitions[name] = tuple(names[j] for j in positions if is_used[j])
+        ranges, first = list[BlockRange](), 0
+        for block in self.blocks:
+            ranges.append(BlockRange(block.title, first, len(block.columns)))
+            first += len(block.columns)
+        found = self.sets.resolve(ranges, names)
+        self.warn_about_sets()
+        partitions = {name: tuple(names[j] for j in found[name] if is_used[j]) for name in found}
         named_columns = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
         return Characters(tuple(self.rows), list(compress(named_columns, is_used)), partitions)
 
-    # -- sets of characters --------------------------------------------------------------------
+    def warn_about_sets(self) -> None:
+        """Say which sets of characters were left out: an alignment can be read without them."""
+        if failures := sorted(self.sets.failures):
+            (offset, words), n_others = failures[0], len(failures) - 1
+            others = f", and so {'was' if n_others == 1 else 'were'} {count(n_others, 'other set')}" * bool(n_others)
+            warnings.warn(
+                f"{self.source}, {self.line(offset)}: {words}; it was left out{others}.", InputWarning, stacklevel=2
+            )
 
-    def read_charset(self, offset: int, end: int) -> None:
-        """Note where the positions of a charset are; it may refer to charsets that come later."""
-        match = re.compile(r"\s*\*?\s*('[^']*'|[^\s=(*]+)\s*(?:\([^)]*\)\s*)?=").match(self.text, offset, end)
-        if match is None:
-            raise self.error(offset, "A CHARSET has no name and '=', as in CHARSET coding = 2-457;")
-        self.charsets[self.unquote(match.group(1))] = (match.end(), end)
-
-    def read_partition(self, offset: int, end: int) -> None:
-        """Note where the positions of the parts of a partition are."""
-        match = re.compile(r"\s*\*?\s*('[^']*'|[^\s=(*]+)\s*(?:\([^)]*\)\s*)?=").match(self.text, offset, end)
-        if match is None:
-            raise self.error(offset, "A PARTITION has no name and '=', as in PARTITION genes = a: 1-200, b: 201-400;")
-        begin = match.end()
-        for part in self.without_comments(begin, end).split(","):
-            name, colon, _ = part.partition(":")
-            name = self.unquote(name.strip())
-            # MrBayes writes the number of parts first, and then only names of charsets.
-            if colon and name and not name.isdigit() and name not in self.charsets:
-                self.partition_parts[name] = (begin + part.index(":") + 1, begin + len(part))
-            begin += len(part) + 1
-
-    def unquote(self, name: str) -> str:
-        return name[1:-1] if len(name) > 1 and name[0] == name[-1] == "'" else name
-
-    def positions(self, offset: int, end: int, n_characters: int, subject: str) -> list[int]:
-        """Return the characters of a set, counted from 0."""
+    def positions(self, offset: int, end: int, n_characters: int, subject: str) -> set[int]:
+        """Return the characters of a statement, counted from 0."""
         return self.parse_positions(self.without_comments(offset, end), n_characters, subject, offset)
 
-    def parse_positions(self, text: str, n_characters: int, subject: str, offset: int) -> list[int]:
-        r"""Return the characters of a text such as ``1-10 15 20-.\3 coding``, counted from 0."""
-        positions: dict[int, None] = {}
-        todo: list[tuple[str, int]] = [(text, offset)]
-        used: set[str] = set()
-        while todo:
-            text, offset = todo.pop()
-            for match in _RANGE.finditer(text):
-                low, high, step, name, other = match.groups()
-                if low is not None:
-                    first, last = (n_characters if bound == "." else int(bound[:12]) for bound in (low, high or low))
-                    if not 1 <= first <= last <= n_characters or (step is not None and not int(step[:12])):
-                        raise self.error(
-                            offset,
-                            f"{subject} names the characters {match.group().strip()}, but they go from 1 to {n_characters:,}.",
-                        )
-                    positions.update(dict.fromkeys(range(first - 1, last, int((step or "1")[:12]))))
-                elif name is not None and name.lower() == "all":
-                    positions.update(dict.fromkeys(range(n_characters)))
-                elif name is not None:
-                    charset = self.unquote(name)
-                    if charset not in self.charsets:
-                        raise self.error(
-                            offset, f"{subject} names {quote(charset)}, which is neither a number nor a CHARSET."
-                        )
-                    if charset not in used:  # two charsets may refer to each other
-                        used.add(charset)
-                        begin, end = self.charsets[charset]
-                        todo.append((self.without_comments(begin, end), begin))
-                elif other is not None:
-                    raise self.error(offset, f"{subject} holds {quote(other)}, which is not a character.")
-        return list(positions)
+    def parse_positions(self, text: str, n_characters: int, subject: str, offset: int) -> set[int]:
+        """Return the characters of a text, counted from 0; charsets are not known yet."""
+        try:
+            return parse_set(text, n_characters, lambda _: None)
+        except SetError as error:
+            raise self.error(offset, f"{subject} {error}.") from None
 
 
 def _make_distinct(names: list[str]) -> list[str]:
