@@ -4,6 +4,9 @@ A place in a tree is a pair (node, height): a point of the branch above the node
 more variable, whose path to any leaf is read off the tree.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +15,8 @@ from hypothesis import strategies as st
 import coaltree as ct
 import reference
 from coaltree.errors import InputError
+from coaltree.process import likelihood
+from coaltree.process.kernels.passes import meet
 from tables import code_table
 
 # -- dense computations --------------------------------------------------------------------------------------------
@@ -540,3 +545,27 @@ def test_beliefs_do_not_modify_table():
     before = X.copy()
     ct.Beliefs(ct.simulate_tree(4, 0), X, process).leaves()
     assert np.array_equal(X, before, equal_nan=True)
+
+
+def test_threads_may_share_beliefs(monkeypatch):
+    """A second thread asks for other points between the two steps of the first: it has to wait, or changes their answer."""
+    X = code_table(np.random.default_rng(0), 12, [2, 3])
+    beliefs = ct.Beliefs(ct.simulate_tree(12, random_state=0), X, ct.Multinomial())
+    tops = beliefs.tree.heights[beliefs.tree.parents[:-1]]
+    here, there = (np.arange(22), beliefs.tree.heights[:22]), (np.arange(22)[::-1], tops[::-1])
+    expected = beliefs.at(*here).probability
+    first_is_between, second_is_done = Event(), Event()
+
+    def meet_and_wait(*arguments):
+        meet(*arguments)
+        if not first_is_between.is_set():
+            first_is_between.set()
+            second_is_done.wait(0.2)
+
+    monkeypatch.setattr(likelihood, "meet", meet_and_wait)
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(beliefs.at, *here)
+        assert first_is_between.wait(60)
+        beliefs.at(*there)
+        second_is_done.set()
+        np.testing.assert_array_equal(found.result().probability, expected)

@@ -179,7 +179,6 @@ class PointGroups:
         )  # of the draws, in groups
         self.starts = np.concatenate(starts)
         self.stops = np.minimum(self.starts + self.width, np.repeat(self.bounds[1:], np.diff(self.group_bounds)))
-        self._lock = Lock()  # beliefs on branches are computed in scratch memory, which threads share
         self._column_lock = Lock()
         self._known_columns: dict[bool, ColumnTables] = {}
         self._template = self.predict_at(np.zeros(0, dtype=np.intp))  # real columns, and states of the others
@@ -209,10 +208,7 @@ class PointGroups:
         for k, beliefs in enumerate(self.beliefs):
             selection = np.flatnonzero((at >= self.bounds[k]) & (at < self.bounds[k + 1]))
             if len(selection) or k == 0:
-                with self._lock:
-                    parts.extend(
-                        beliefs.new_leaves(self.points.nodes[at[selection]], self.points.heights[at[selection]])
-                    )
+                parts.extend(beliefs.new_leaves(self.points.nodes[at[selection]], self.points.heights[at[selection]]))
                 order.append(selection)
         if len(parts) == 1:
             return parts[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from threading import Lock
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +28,7 @@ BLOCK_SIZE = 4096  # points of branches whose messages are in memory at the same
 class Beliefs:
     """The distribution of the state at every node and at any point of a branch, given the whole table.
 
-    One pass up the tree and one down, eq. (9.1), ``O(n D)``; the memory is that of four tables.
+    One pass up the tree and one down, eq. (9.1), ``O(n D)``; the memory is that of four tables. Threads may share the object.
 
     Parameters
     ----------
@@ -65,6 +66,7 @@ class Beliefs:
         self.forest = self.process.forest(matrix, slots)
         self.turn = np.zeros(tree.n_nodes)
         pass_up_and_down(self.forest, tree.children, tree.heights, self.turn)
+        self._points = Lock()  # for the slots of points, and the heights of the messages that come down to them
 
     def nodes(self) -> Predictions:
         """Return the states at all nodes, leaves first; at leaves, the states without the noise of their cells."""
@@ -128,10 +130,12 @@ class Beliefs:
             inside = np.flatnonzero(nodes[block] != root)
             slots = np.full(len(nodes[block]), root)
             slots[inside] = self._first + np.arange(len(inside))
-            meet(self.forest, nodes[block][inside], heights[block][inside], self.turn, self._first)
+            with self._points:
+                meet(self.forest, nodes[block][inside], heights[block][inside], self.turn, self._first)
+                messages = read_messages(self.forest, slots)
             # what the root says has to go up the stem first
             stem = np.where(nodes[block] == root, heights[block] - self.tree.heights[root], 0.0)
-            yield self.process.states(read_messages(self.forest, slots), distances[block] + stem, observed)
+            yield self.process.states(messages, distances[block] + stem, observed)
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw tables given all observed cells; see `Process.draw`."""
