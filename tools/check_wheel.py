@@ -17,6 +17,7 @@ from coaltree.errors import InstallationWarning
 warnings.simplefilter("error", InstallationWarning)
 from coaltree.process.kernels import messages  # noqa: E402
 
+assert Path(ct.__file__).with_name("py.typed").exists(), "type checkers would overlook the package's types"
 kernels = Path(ct.__file__).parent.glob("**/kernels/*.py")
 for source in (file for file in kernels if file.name != "__init__.py"):
     built = [source.with_name(source.stem + suffix) for suffix in EXTENSION_SUFFIXES]
