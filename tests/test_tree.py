@@ -38,6 +38,13 @@ def leaves_in_drawing_order(tree, node):
 trees = st.builds(random_tree, st.integers(1, 12), st.integers(0, 2**32 - 1))
 
 
+@pytest.mark.parametrize("node", [-1, 5, 1.0, True, None, "a", [0]])
+def test_leaves_below_names_a_node_that_does_not_exist(node):
+    tree = Tree.from_newick("((a:1,b:1):1,c:2);")
+    with pytest.raises(InputError, match="from 0 to 4"):
+        tree.leaves_below(node)
+
+
 @given(trees)
 def test_tree_attributes_match_definitions(tree):
     n = tree.n_leaves

@@ -100,6 +100,21 @@ def check_count(value: object, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
+def check_index(value: object, name: str, length: int) -> int:
+    """Return a whole number from 0 to ``length - 1`` as an int; a negative one does not count from the end.
+
+    Examples
+    --------
+    >>> check_index(-1, "node", 5)
+    Traceback (most recent call last):
+        ...
+    coaltree.errors.InputError: node is -1; it must be a whole number from 0 to 4.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < length:
+        raise InputError(f"{name} is {quote(value)}; it must be a whole number from 0 to {length - 1}.")
+    return int(value)
+
+
 def check_column_count(n_columns: object) -> int | None:
     """Return the number of columns to simulate; None stays None."""
     if n_columns is None:

@@ -120,7 +120,7 @@ def check_noise(noise: ArrayLike) -> FloatArray:
 def check_variance(variance: ArrayLike) -> FloatArray:
     """Return the variance of a Gaussian process as a read-only array: one number, one per column, or a covariance matrix."""
     try:
-        array = np.array(variance, dtype=np.float64)
+        array = np.array(variance, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise InputError(f"variance is {quote(variance)}; it must be one number, (D,) or (D, D).") from None
     if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != array.shape[1]) or array.size == 0:

@@ -31,6 +31,9 @@ _MICROSECONDS_PER_DAY = 86_400_000_000
 # Above this, neighbouring integers are the same float64.
 _MAX_EXACT_INTEGER = 2.0**53
 
+NO_DATES = (-719_162.0, 2_932_896.0)
+"""0001-01-01 and 9999-12-31 as days since 1970-01-01."""
+
 MAX_SET_STATES = 53
 """States of a column in which cells may be sets: a float holds this many bits."""
 
@@ -98,8 +101,8 @@ class TimeCells:
     categorical: bool = False
 
     def as_real(self, context: ColumnContext, reason: str) -> FloatArray:
-        """Read the cells as days since 1970-01-01."""
-        return self.values.astype(np.float64)
+        """Read the cells as days since 1970-01-01; those that stand for no date are missing."""
+        return np.where(stand_for_no_date(self.values), math.nan, self.values)
 
     def as_categorical(self) -> tuple[IntArray, tuple[Category, ...]]:
         """Read each distinct time as a category with its ISO 8601 text, in order of time."""
@@ -326,6 +329,11 @@ def is_valid_set(codes: NDArray[Any]) -> NDArray[np.bool_]:
     is_integer = (np.floor(codes) == codes) & (codes > -(2.0**MAX_SET_STATES))
     masks = np.where(is_integer, -codes, 0).astype(np.int64)
     return np.asarray(np.bitwise_count(masks) >= 2)
+
+
+def stand_for_no_date(days: FloatArray) -> NDArray[np.bool_]:
+    """Return which times are on the first or the last day of most calendars, which data bases hold where there is no date."""
+    return np.asarray(np.isin(np.floor(days), NO_DATES))
 
 
 def is_blank(value: object) -> bool:

@@ -29,6 +29,7 @@ from .cells import (
     encode_labels,
     find_number_text,
     is_set,
+    stand_for_no_date,
 )
 from .inputs import Source, open_source
 from .labels import ColumnContext, count, distinct_names, listing, row_label
@@ -219,6 +220,11 @@ def read_columns(
                     f"Column {quote(column.name)} is text such as {example!r} and was read as categories: {_NUMBER_TEXT_ADVICE}, "
                     "declare it categorical if it is, or leave the column out."
                 )
+        elif isinstance(cells, TimeCells) and (n_absent := int(stand_for_no_date(cells.values).sum())):
+            remarks.append(
+                f"Column {quote(column.name)} holds 9999-12-31 or 0001-01-01 in {count(n_absent, 'cell')}. These dates stand for "
+                "no date, and are read as missing."
+            )
         columns.append(column)
     if identifiers:
         _warn_identifiers(identifiers)

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import quote
 from ..errors import InputError, InputWarning
-from .cells import Category, FloatArray, IntArray, python_value
+from .cells import Category, FloatArray, IntArray, python_value, stand_for_no_date
 from .columns import category_finder
 from .delimited import (
     DelimitedText,
@@ -555,6 +555,9 @@ def _check_missing(polars: Any, frame: Any, name: str, rows: ArrayLike, source: 
         missing |= column.is_nan().fill_null(True)
     elif column.dtype in (polars.String, polars.Categorical, polars.Enum):
         missing |= (column.cast(polars.String) == "").fill_null(True)
+    elif column.dtype in (polars.Date, polars.Datetime):
+        days = column.cast(polars.Datetime("us")).dt.epoch("us").fill_null(0).to_numpy() / 86_400_000_000
+        missing |= polars.Series(stand_for_no_date(days))
     cells: IntArray = np.asarray(rows, dtype=np.intp).reshape(-1)
     outside = (cells < 0) | (cells >= len(column))
     bad = cells[outside | ~missing.to_numpy()[np.where(outside, 0, cells)]]

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import narwhals as nw
 import numpy as np
@@ -36,6 +36,7 @@ from .cells import (
 from .labels import ColumnContext, InputTypeError, column_names, count, index_names, is_missing, listing
 from .limits import check_table_size
 
+_TICKS_PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000}
 _CONVERT = "convert it to numbers, text or dates, or drop it"
 
 
@@ -144,11 +145,11 @@ def as_matrix(X: ArrayLike) -> FloatArray:
             X = X.to_numpy(dtype=np.float64, na_value=np.nan)
         elif hasattr(X, "to_numpy"):
             X = X.to_numpy()
-        array = np.asarray(X)
+        array = _to_array(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
         if array.dtype.kind == "c":
             raise TypeError("complex numbers")
         with np.errstate(over="ignore"):  # longer floats become infinite, which is reported below
-            matrix = np.array(array, dtype=np.float64)
+            matrix = np.array(array, dtype=np.float64, order="C")  # sums depend on the order in memory
     except Exception as error:  # conversions of the objects in it may raise anything
         raise InputError(
             f"The table could not be read as numbers ({shorten(str(error))}). Pass real values or state codes, with NaN for "
@@ -282,11 +283,8 @@ def _series_cells(series: nw.Series[Any], context: ColumnContext) -> Cells:
     # narwhals guesses the type of pandas' object columns from their cells, and guesses text if none is observed.
     if dtype == nw.Object or str(getattr(native, "dtype", "")) == "object":
         return read_objects(series.to_list(), context, declared_text=True)
-    if dtype.is_integer() and series.null_count() == 0 and dtype not in (nw.Int128, nw.UInt128):
-        return NumberCells(series.to_numpy())
-    if dtype.is_integer() and type(native).__module__.startswith("pyarrow"):
-        # pyarrow refuses to cast integers above 2**53 to floats.
-        return read_objects(series.to_list(), context, declared_text=True)
+    if dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128):
+        return NumberCells(_read_integers(series))
     if dtype.is_numeric():
         return NumberCells(series.cast(nw.Float64).to_numpy())
     if dtype == nw.Boolean:
@@ -295,14 +293,24 @@ def _series_cells(series: nw.Series[Any], context: ColumnContext) -> Cells:
         return TextCells(series.to_list(), declared_text=True)
     if dtype in (nw.Categorical, nw.Enum):
         return _category_cells(series, native)
-    if dtype in (nw.Datetime, nw.Date):
-        milliseconds = series.dt.timestamp("ms") if getattr(dtype, "time_unit", "") in ("s", "ms") else None
-        if milliseconds is not None:
-            return TimeCells(milliseconds.cast(nw.Float64).to_numpy() / 86_400_000)
-        return TimeCells(series.dt.timestamp("us").cast(nw.Float64).to_numpy() / 86_400_000_000)
-    if dtype == nw.Duration:
-        return NumberCells(series.dt.total_microseconds().cast(nw.Float64).to_numpy() / 86_400_000_000)
+    if dtype in (nw.Datetime, nw.Date, nw.Duration):
+        # Milliseconds of coarse types, which reach further than microseconds.
+        unit: Literal["ms", "us"] = "us" if getattr(dtype, "time_unit", "ms") in ("us", "ns") else "ms"
+        if dtype == nw.Duration:
+            ticks = series.dt.total_microseconds() if unit == "us" else series.dt.total_milliseconds()
+            return NumberCells(_read_integers(ticks) / _TICKS_PER_DAY[unit])
+        return TimeCells(_read_integers(series.dt.timestamp(unit)) / _TICKS_PER_DAY[unit])
     return _unknown_cells(series, native, context)
+
+
+def _read_integers(series: nw.Series[Any]) -> NDArray[Any]:
+    """Return integers, or floats with NaN where some are missing. pyarrow refuses to cast those above 2**53 to floats."""
+    missing = series.is_null().to_numpy()
+    if not missing.any():
+        return series.to_numpy()
+    values: NDArray[Any] = series.fill_null(0).to_numpy().astype(np.float64)
+    values[missing] = math.nan
+    return values
 
 
 def _category_cells(series: nw.Series[Any], native: Any) -> Cells:
@@ -327,8 +335,11 @@ def _unknown_cells(series: nw.Series[Any], native: Any, context: ColumnContext) 
             return NumberCells(values)
         if values.dtype.kind == "c":
             raise _complex_error(f"column {quote(context.column)} is of type {dtype}")
-        if all(is_missing(value) for value in series.to_list()):
+        cells = series.to_list()
+        if all(is_missing(value) for value in cells):
             return NumberCells(np.full(len(series), math.nan))
+        if all(is_missing(value) or isinstance(value, dt.date) for value in cells):  # date64 of pyarrow
+            return read_objects(cells, context, declared_text=True)
     raise InputError(
         f"Column {quote(context.column)} is of type {dtype}, which cannot be read as a column: {_CONVERT}."
     )
@@ -593,9 +604,9 @@ def _to_days(value: Any) -> float:
     if isinstance(value, np.datetime64):
         return float(numpy_to_days(np.array([value]))[0])
     if isinstance(value, dt.datetime):
-        if value.tzinfo is not None:
-            value = value.astimezone(dt.UTC).replace(tzinfo=None)
-        return float((value - _EPOCH) / _DAY)
+        # Not by conversion to UTC, which the first and the last day of the calendar do not survive.
+        offset = value.utcoffset() or dt.timedelta(0)
+        return float((value.replace(tzinfo=None) - _EPOCH - offset) / _DAY)
     return float(value.toordinal() - _EPOCH.toordinal())
 
 

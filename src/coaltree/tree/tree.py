@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import quote
+from .._validation import check_index, quote
 from ..errors import InputError
 from . import arrays, convert, layout, newick
 
@@ -152,6 +152,7 @@ class Tree:
 
     def leaves_below(self, node: int) -> IntArray:
         """Leaves at or below a node, in drawing order."""
+        node = check_index(node, "node", self.n_nodes)
         first = self.first_positions[node]
         return self.leaf_order[first : first + self.leaf_counts[node]]
 
@@ -356,10 +357,10 @@ def check_children(children: ArrayLike) -> NDArray[np.intp]:
     if array.ndim != 2 or array.shape[1] != 2:
         raise InputError(f"children has shape {array.shape}; it must be (n - 1, 2), two nodes for each merge.")
     if array.dtype == np.intp:  # arrays from the library itself
-        kids = array.astype(np.intp)
+        kids = array.astype(np.intp, order="C")
     else:
         with np.errstate(invalid="ignore"):
-            kids = array.astype(np.intp)
+            kids = array.astype(np.intp, order="C")
         if not np.array_equal(kids, array):
             raise InputError("children must hold whole numbers: the numbers of the nodes that merge.")
     n_merges = len(kids)
