@@ -19,6 +19,7 @@ import typer
 from .. import __version__
 from .._extensions import report_uncompiled
 from ..errors import ExecutorError, InputError, InputWarning, MissingDependencyError
+from .terminal import write_output
 
 # Parameters that remarks mention and that are also options. A column may have such a name: it is in quotes.
 _PARAMETERS = re.compile(
@@ -86,7 +87,7 @@ class Notes:
     def say(self, text: str) -> None:
         """Print a text, unless --quiet is given."""
         if not self.quiet:
-            typer.echo(text, err=True)
+            write_output(text, err=True)
 
     def announce(self, text: str) -> None:
         """Print the current step on a terminal, if the step may take seconds on a busy computer."""
@@ -96,7 +97,7 @@ class Notes:
     def detail(self, text: str) -> None:
         """Print a text if --verbose is given."""
         if self.verbose:
-            typer.echo(text, err=True)
+            write_output(text, err=True)
 
     @contextlib.contextmanager
     def time_step(self, step: str) -> Iterator[None]:
@@ -115,7 +116,8 @@ class Notes:
             if issubclass(warning.category, InputWarning):
                 self.add([str(warning.message)])
             else:
-                warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
+                text = warnings.formatwarning(warning.message, warning.category, warning.filename, warning.lineno)
+                write_output(text, err=True, end="")
 
 
 @contextlib.contextmanager
@@ -139,11 +141,11 @@ def progress_bar(visible: bool) -> Iterator[Callable[[float, str], None] | None]
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("growing the tree"),
+        TextColumn("growing the tree", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=1.0)
@@ -171,12 +173,12 @@ def report_errors(debug: bool) -> Iterator[None]:
 
 def print_error(sentence: str) -> None:
     """Print an error in one line."""
-    typer.echo(f"coaltree: {_one_line(sentence)}", err=True)
+    write_output(f"coaltree: {_one_line(sentence)}", err=True)
 
 
 def _exit_with_error(sentence: str, code: int, debug: bool) -> NoReturn:
     if debug:
-        traceback.print_exc()
+        write_output(traceback.format_exc(), err=True, end="")
     if getattr(signal.getsignal(signal.SIGTERM), "received", False):  # see `coaltree.__main__.Interrupt`
         sentence, code = "interrupted.", 130
     print_error(sentence)
@@ -230,7 +232,7 @@ def _explain_negative_number(error: Exception) -> str | None:
 
 def _print_version(requested: bool) -> None:
     if requested:
-        typer.echo(f"coaltree {__version__}")
+        write_output(f"coaltree {__version__}")
         raise typer.Exit()
 
 

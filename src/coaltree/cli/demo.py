@@ -13,6 +13,7 @@ from .fit import add_report, check_outdir, fit_and_write
 from .io import print_json
 from .options import OUTPUT, DebugOption, JsonOption, QuietOption, VerboseOption, parse_path
 from .summaries import describe_fit, print_table
+from .terminal import write_output
 
 if TYPE_CHECKING:
     from ..table.columns import Table
@@ -65,17 +66,17 @@ def demo(
         if as_json:
             print_json(facts | agreement | {"outdir": str(outdir), "files": folder.names})
         elif not quiet:
-            typer.echo(describe_fit(facts, folder.names, outdir))
-            typer.echo(
+            write_output(describe_fit(facts, folder.names, outdir))
+            write_output(
                 "\nAgreement of the clusters with the three cultivars (adjusted Rand index: 0 is chance, 1 is perfect):\n"
                 f"coaltree       {agreement['adjusted_rand_index']:.2f}  chooses the number of clusters itself\n"
                 f"Ward's method  {agreement['ward_adjusted_rand_index']:.2f}  is given the number, and missing cells filled with "
                 "column means"
             )
-            typer.echo(
+            write_output(
                 f"\nOpen {outdir / 'report.html'} in a browser to see the tree next to the table, and how the clusters differ."
             )
-            typer.echo("To cluster your own table: coaltree fit TABLE.csv -o OUTDIR --report")
+            write_output("To cluster your own table: coaltree fit TABLE.csv -o OUTDIR --report")
 
 
 def _demo_table() -> tuple[Table, list[int]]:

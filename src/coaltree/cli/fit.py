@@ -63,6 +63,7 @@ from .options import (
     with_cut_rules,
 )
 from .summaries import describe_fit, explain_kinds, parameter_listing, print_dry_run, print_table
+from .terminal import write_output
 
 if TYPE_CHECKING:
     from .._atomic import OutputFolder
@@ -319,7 +320,7 @@ def fit(
         if as_json:
             print_json(facts | {"outdir": str(folder_path), "files": folder.names})
         elif not quiet:
-            typer.echo(describe_fit(facts, folder.names, folder_path))
+            write_output(describe_fit(facts, folder.names, folder_path))
 
 
 def fit_and_write(

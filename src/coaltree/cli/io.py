@@ -24,6 +24,7 @@ from .options import (
     spell_option,
     split_column_names,
 )
+from .terminal import refuse_binary, write_output
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,11 +63,13 @@ def write_results(results: Mapping[Path | None, str | bytes]) -> None:
     from .._atomic import write_files_atomic
 
     files = {path: data for path, data in results.items() if path is not None and path != STANDARD_STREAM}
+    printed = [data for path, data in results.items() if path is None or path == STANDARD_STREAM]
+    for data in printed:
+        refuse_binary(data)
     write_files_atomic(files)
-    for path, data in results.items():
-        if path is None or path == STANDARD_STREAM:
-            # As bytes: a file in UTF-8, whatever the encoding of the terminal.
-            typer.echo(data.encode(errors="replace") if isinstance(data, str) else data, nl=False)
+    for data in printed:
+        # As bytes: a file in UTF-8, whatever the encoding of the terminal.
+        write_output(data.encode(errors="replace") if isinstance(data, str) else data)
 
 
 def print_json(facts: Mapping[str, Any]) -> None:

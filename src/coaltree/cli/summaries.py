@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from .._validation import quote
 from ..table.labels import count, listing
 from .app import Notes
 from .io import print_json
+from .terminal import write_output
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -87,7 +86,7 @@ def print_dry_run(
             }
         )
     else:
-        typer.echo(
+        write_output(
             f"{describe_table(table, source)}\n{column_listing(facts)}\na fit with --inference {settings.inference}: "
             f"{estimate.describe()}, roughly"
         )
