@@ -26,6 +26,7 @@ LAYERS = [
         "_constants",
         "_math",
         "_nocython",
+        "_stop",
         "_extensions",
     ],
     ["datasets"],

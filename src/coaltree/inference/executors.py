@@ -15,15 +15,18 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
+from concurrent.futures import Future as ThreadFuture
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from threading import Event
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs, parallel
 from numpy.typing import NDArray
 
+from .._stop import follow, look
 from .._validation import quote, require_package
 from ..errors import ExecutorError, InputError
 from .kernels.neighbors import insert_neighbors, neighbors_in_cells, neighbors_with_holes
@@ -37,6 +40,7 @@ SingleArray = NDArray[np.float32]
 Division = tuple[IntArray, IntArray]  # an order of points, and the bounds of cells in it
 
 STEP_SECONDS = 0.2  # time that a compiled loop runs before it returns to Python
+WAIT_SECONDS = 0.1  # between two looks of a thread that waits for others
 MAX_THREADS = 256
 N_CHUNKS = 64  # parts into which the work of a step is divided for threads
 
@@ -83,22 +87,60 @@ def is_cluster_address(text: str) -> bool:
     return re.fullmatch(r"local:[1-9]\d{0,2}|[a-z]+://\S+", text) is not None
 
 
+class Workers:
+    """Threads of this process that end with the block, also if it is left by an exception such as that of Ctrl-C.
+
+    Then their tasks are dropped, and the running ones end when they next look, see `coaltree._stop`.
+
+    Parameters
+    ----------
+    n_threads : int
+        With 1, tasks run in the thread that asks for their results.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self.n_threads = n_threads
+        self._flag = Event()
+        self._pool = (
+            ThreadPoolExecutor(n_threads, initializer=follow, initargs=(self._flag,)) if n_threads > 1 else None
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._flag.set()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def run(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """Call a function with the arguments of each task; yield the results in order."""
+        if self._pool is None:
+            for task in tasks:
+                look()
+                yield function(*task)
+            return
+        futures = deque(self._pool.submit(function, *task) for task in tasks)
+        while futures:  # results that the caller has dropped do not stay in memory
+            yield _wait_for(futures.popleft())
+
+
+def _wait_for(future: ThreadFuture[Any]) -> Any:
+    """Return the result of a task; wait in short steps, because signals do not end long ones on Windows."""
+    while not future.done():
+        look()
+        wait([future], WAIT_SECONDS)
+    return future.result()
+
+
 def in_threads(n_threads: int, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
     """Call a function with the arguments of each task, in threads of this process; yield the results in order.
 
     This does not use joblib, which checks only every 10 ms whether threads are done: small tables need thousands of such calls.
+    Callers that work between the results close the iterator, which ends the threads.
     """
-    if n_threads == 1:
-        for task in tasks:
-            yield function(*task)
-        return
-    pool = ThreadPoolExecutor(n_threads)
-    try:
-        futures = deque(pool.submit(function, *task) for task in tasks)
-        while futures:  # results that the caller has dropped do not stay in memory
-            yield futures.popleft().result()
-    finally:  # also after Ctrl-C
-        pool.shutdown(cancel_futures=True)
+    with Workers(n_threads) as workers:
+        yield from workers.run(function, tasks)
 
 
 def run_in_chunks(merge: Callable[[int, int], int | None], first: int, end: int, report: Callable[[int], None]) -> int:
@@ -131,6 +173,12 @@ def run_in_chunks(merge: Callable[[int, int], int | None], first: int, end: int,
             return reached
         first = last
     return first
+
+
+def shares_memory(n_threads: int) -> bool:
+    """Return whether tasks run in this process: in so many threads, unless ``joblib.parallel_config`` has chosen processes."""
+    backend, _ = parallel.get_active_backend(prefer="threads")
+    return n_threads == 1 or getattr(backend, "supports_sharedmem", False)
 
 
 class ThreadExecutor:
@@ -187,7 +235,7 @@ class ThreadExecutor:
         A task may get a copy of its arguments, so changes to them count only if they are returned.
         """
         n_threads = min(self.n_threads, max(len(tasks), 1))
-        if self._any_backend:
+        if self._any_backend and not shares_memory(n_threads):
             yield from Parallel(n_jobs=n_threads, prefer="threads")(delayed(function)(*task) for task in tasks)
         else:
             yield from in_threads(n_threads, function, tasks)

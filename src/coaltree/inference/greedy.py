@@ -42,7 +42,7 @@ from ..tree.arrays import Merges, allocate_merges
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
 from .checkpoint import Round, SearchCheckpoint, add_resume_hint
-from .executors import ThreadExecutor, in_threads, make_executor, open_client, run_in_chunks, thread_count
+from .executors import ThreadExecutor, Workers, make_executor, open_client, run_in_chunks, thread_count
 from .kernels.neighbors import slots_for as neighbor_slots_for
 from .kernels.partners import (
     Partners,
@@ -285,8 +285,9 @@ def merge_exactly(
     def scan(first: int, last: int) -> None:
         find_partners(forest, partners, order[first:last], Scratch(forest))
 
-    for scanned, _ in enumerate(in_threads(n_threads, scan, pairwise(bounds.tolist()))):
-        report(0.5 * (scanned + 1) / (len(bounds) - 1), n)
+    with Workers(n_threads) as workers:
+        for scanned, _ in enumerate(workers.run(scan, pairwise(bounds.tolist()))):
+            report(0.5 * (scanned + 1) / (len(bounds) - 1), n)
     start_tournament(partners)
     run_in_chunks(
         lambda first, last: rate1_merges(forest, partners, first, last, *merges, scratch),

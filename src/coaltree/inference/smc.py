@@ -22,12 +22,10 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import parallel
 from numpy.typing import ArrayLike, NDArray
 
 from .._parameters import Choices, check_parameter
@@ -40,7 +38,7 @@ from ..table.inputs import as_matrix
 from ..tree.tree import Tree
 from .chain import room_for_chain
 from .checkpoint import add_resume_hint
-from .executors import make_executor, open_client, thread_count
+from .executors import Workers, make_executor, open_client, shares_memory, thread_count
 from .kernels import particles as kernels
 from .results import FinishedParticles, Run, SMCResult, normalize
 
@@ -72,11 +70,11 @@ def sample_histories(
 ) -> Run:
     """Run the sampler once: extend, weight, resample, move."""
     n, rng = len(X), np.random.default_rng(seed)
-    sampler = Sampler(X, process, settings, n_threads)
-    log_weights = np.asarray(sampler.particles.log_weights)
-    log_evidence = math.fsum(process.leaf_log_likelihoods(X))
     ess, log_evidences, resampled = np.empty(n - 1), np.empty(n - 1), np.zeros(n - 1, dtype=bool)
-    with sampler:
+    with Workers(n_threads) as workers:
+        sampler = Sampler(X, process, settings, workers)
+        log_weights = np.asarray(sampler.particles.log_weights)
+        log_evidence = math.fsum(process.leaf_log_likelihoods(X))
         sampler.start(rng)
         for k in range(n - 1):
             sampler.extend_and_weight(k, rng)
@@ -106,7 +104,7 @@ def sample_histories(
 class Sampler:
     """The particles of a run, the forest with their messages, and the threads that work on them."""
 
-    def __init__(self, X: FloatArray, process: Process, settings: Settings, n_threads: int) -> None:
+    def __init__(self, X: FloatArray, process: Process, settings: Settings, workers: Workers) -> None:
         n_particles, n = settings.n_particles, len(X)
         slots = n_particles * n
         extra = 2 * n if settings.regrafts else 0  # another copy of the leaves, and scratch
@@ -119,15 +117,7 @@ class Sampler:
         self.regrafts = settings.regrafts
         if self.regrafts:
             self.room = room_for_chain(X, process)
-        self.n_threads = n_threads
-        self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
-
-    def __enter__(self) -> Sampler:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.pool:
-            self.pool.shutdown(cancel_futures=True)
+        self.workers = workers
 
     def start(self, rng: np.random.Generator) -> None:
         """Draw the first merge times of all pairs, for a race."""
@@ -169,14 +159,11 @@ class Sampler:
     def _run(self, n_pairs: int, kernel: Callable[[int, int], None]) -> None:
         """Call a kernel for ranges of particles, on all threads; it considers `n_pairs` pairs in each particle."""
         n_particles = len(self.particles.log_weights)
-        step = max(1, min(-(-n_particles // self.n_threads), MAX_PAIRS_PER_CALL // n_pairs))
-        ranges = [(first, min(first + step, n_particles)) for first in range(0, n_particles, step)]
-        if self.pool is None:
-            for bounds in ranges:
-                kernel(*bounds)
-        else:
-            for future in [self.pool.submit(kernel, *bounds) for bounds in ranges]:
-                future.result()
+        step = max(1, min(-(-n_particles // self.workers.n_threads), MAX_PAIRS_PER_CALL // n_pairs))
+        for _ in self.workers.run(
+            kernel, [(first, min(first + step, n_particles)) for first in range(0, n_particles, step)]
+        ):
+            pass
 
 
 def _repeat_leaves(forest: Forest, n: int, times: int) -> None:
@@ -332,10 +319,7 @@ def smc(
     seeds = as_generator(random_state).integers(2**63, size=n_runs).tolist()
     n_threads = thread_count(n_jobs)
     # A callback can be called during the runs only if they share memory with it.
-    shared_memory = (
-        getattr(parallel.get_active_backend(prefer="threads")[0], "supports_sharedmem", False) or n_threads == 1
-    )
-    reports = _make_reports(progress if shared_memory and client is None else None, n_runs)
+    reports = _make_reports(progress if shares_memory(n_threads) and client is None else None, n_runs)
     threads_per_run = max(1, n_threads // n_runs) if client is None else 1
     runs: list[Run] = []
     with open_client(client) as opened, add_resume_hint(has_checkpoint=False):

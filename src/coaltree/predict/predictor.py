@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.checkpoint import add_resume_hint
-from ..inference.executors import DaskExecutor, in_threads, open_client, thread_count
+from ..inference.executors import DaskExecutor, Workers, open_client, thread_count
 from ..inference.posterior_draws import Draw
 from ..process.base import Process
 from ..process.likelihood import Beliefs
@@ -232,19 +232,20 @@ class Predictor:
             return rest.cells_with_components(X) if quantiles else (rest.cells(X), None)
 
         tasks = ((draw, *fold) for fold in folds_with_rows for draw in draws)
-        results = in_threads(self.n_threads, predict, tasks)
         mixed = []
-        for _ in folds_with_rows:
-            parts, mixtures = [], Mixtures()
-            for weight in weights.tolist():
-                part, components = next(results)
-                parts.append(part)
-                if components is not None:
-                    mixtures.add(components, weight)
-            mixed.append(_mix(parts, weights))
-            if quantiles:
-                shape = parts[0].mean.shape
-                mixed[-1] = mixed[-1]._replace(quantiles=mixtures.components().quantiles(shape, scores))
+        with Workers(self.n_threads) as workers:
+            results = workers.run(predict, tasks)
+            for _ in folds_with_rows:
+                parts, mixtures = [], Mixtures()
+                for weight in weights.tolist():
+                    part, components = next(results)
+                    parts.append(part)
+                    if components is not None:
+                        mixtures.add(components, weight)
+                mixed.append(_mix(parts, weights))
+                if quantiles:
+                    shape = parts[0].mean.shape
+                    mixed[-1] = mixed[-1]._replace(quantiles=mixtures.components().quantiles(shape, scores))
         return Predictions.stack(mixed).take(
             np.argsort(np.concatenate([at for _, at in folds_with_rows]), kind="stable")
         )

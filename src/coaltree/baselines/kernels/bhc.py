@@ -14,6 +14,7 @@ except ImportError:
     from ..._nocython import cython
 
 from ... import _math as math
+from ... import _stop as stop
 
 
 class Clusters:
@@ -217,6 +218,7 @@ def agglomerate(clusters, merges, odds):
     """
     with cython.nogil:
         for i in range(clusters.n):
+            stop.poll()
             for j in range(i + 1, clusters.n):
                 pair = _log_odds(clusters, i, j)
                 if pair > clusters.best[i]:
@@ -224,8 +226,10 @@ def agglomerate(clusters, merges, odds):
                 if pair > clusters.best[j]:
                     clusters.best[j], clusters.partner[j] = pair, i
         for k in range(clusters.n - 1):
+            stop.poll()
             a = _best_slot(clusters)
             while clusters.partner[a] < 0:
+                stop.poll()
                 _look_again(clusters, a)
                 a = _best_slot(clusters)
             b = max(a, clusters.partner[a])

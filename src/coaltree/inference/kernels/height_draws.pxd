@@ -1,5 +1,6 @@
 cimport cython
 from coaltree cimport _math as math
+from coaltree cimport _stop as stop
 from coaltree.inference.kernels cimport history as tree
 from coaltree.process.kernels cimport messages as op
 

@@ -15,6 +15,7 @@ is new, and on the way up, when what lies below is: the messages that it needs a
 from __future__ import annotations
 
 from ... import _math as math
+from ... import _stop as stop
 from ...process.kernels import messages as op
 from . import history as tree
 
@@ -37,6 +38,7 @@ def sweep_heights(forest, history, free, uniforms, totals):
     pair, place = op.Pair(forest), op.Place(forest)
     with cython.nogil:
         for sweep in range(uniforms.shape[0]):
+            stop.poll()
             tree.set_area(history, 0, history.n - 1)  # clears rounding errors away
             sweep_once(forest, history, free, uniforms, sweep, pair, place)
             for k in range(history.n - 1):

@@ -1,5 +1,6 @@
 cimport cython
 from coaltree cimport _math as math
+from coaltree cimport _stop as stop
 from coaltree.inference.kernels cimport height_draws as drawing
 from coaltree.inference.kernels cimport history as tree
 from coaltree.inference.kernels cimport regraft as regrafting
@@ -22,7 +23,7 @@ cdef double _make_moves(
     op.Forest forest, tree.History history, regrafting.BranchSegments segments, double[::1] shares, double log_stay,
     double valley, double stretch, double[:, ::1] uniforms, double[:, :, ::1] sweeps, double log_joint,
     Py_ssize_t[::1] tried, Py_ssize_t[::1] accepted,
-) noexcept nogil
+) except? -1 nogil
 @cython.locals(moves=Py_ssize_t)
 cpdef Py_ssize_t climb(
     op.Forest forest, tree.History history, regrafting.BranchSegments segments, Py_ssize_t first, Py_ssize_t last,
@@ -32,7 +33,7 @@ cpdef Py_ssize_t climb(
 cdef Py_ssize_t _climb(
     op.Forest forest, tree.History history, regrafting.BranchSegments segments, Py_ssize_t first, Py_ssize_t last,
     double least_gain,
-) noexcept nogil
+) except? -1 nogil
 @cython.locals(accepted=bint)
 cdef (bint, double) _scale(
     op.Forest forest, tree.History history, op.Pair pair, double log_joint, double factor, double u

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ... import _math as math
+from ... import _stop as stop
 from . import height_draws as drawing
 from . import history as tree
 from . import regraft as regrafting
@@ -37,6 +38,7 @@ def _make_moves(
 ):
     n, n_nodes, sweep = history.n, history.n_nodes, 0
     for m in range(uniforms.shape[0]):
+        stop.poll()
         kind = 0
         while kind < SCALE and uniforms[m, 0] >= shares[kind]:
             kind += 1
@@ -90,6 +92,7 @@ def climb(forest, history, segments, first, last, least_gain):
 def _climb(forest, history, segments, first, last, least_gain):
     moves, steps = 0, history.n_nodes
     for s in range(first, last):
+        stop.poll()
         if s != history.root:
             moved, _ = regrafting.regraft(
                 forest, history, segments, s, steps, 0.0, least_gain, True, False, math.inf, 0.0, 0.0, 0.0

@@ -1,5 +1,6 @@
 cimport cython
 from coaltree cimport _math as math
+from coaltree cimport _stop as stop
 from coaltree.inference.kernels cimport heights as best
 from coaltree.process.kernels cimport messages as op
 
@@ -131,6 +132,6 @@ cpdef Py_ssize_t neighbor_merges(
 cdef Py_ssize_t _neighbor_merges(
     op.Forest forest, Lists lists, Py_ssize_t goal, Py_ssize_t first, Py_ssize_t last, Py_ssize_t[:, ::1] children,
     double[::1] heights, op.Pair pair,
-) noexcept nogil
+) except? -1 nogil
 @cython.locals(i=Py_ssize_t, target=Py_ssize_t)
 cpdef close_up(op.Forest forest, Lists lists)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ... import _math as math
+from ... import _stop as stop
 from ...process.kernels import messages as op
 from . import heights as best
 
@@ -92,6 +93,7 @@ def neighbors_in_cells(points, order, bounds, distances, neighbors, first, last)
     nearest = Nearest(distances, neighbors)
     with cython.nogil:
         for c in range(first, last):
+            stop.poll()
             _gather(points, order, bounds[c], bounds[c + 1], nearest, cell)
             _look_within(nearest, cell, False)
 
@@ -102,6 +104,7 @@ def neighbors_with_holes(points, order, bounds, distances, neighbors, first, las
     nearest = Nearest(distances, neighbors)
     with cython.nogil:
         for c in range(first, last):
+            stop.poll()
             _gather(points, order, bounds[c], bounds[c + 1], nearest, cell)
             _note_holes(cell)
             _look_within(nearest, cell, True)
@@ -256,6 +259,7 @@ def least_distances(points, probes, least, first, last):
     block = Block()
     with cython.nogil:
         for p in range(first, last):
+            stop.poll()
             least[p] = _least_distance(points, probes[p], block)
 
 
@@ -339,6 +343,7 @@ def weigh_neighbors(forest, lists, neighbors, first, last):
     pair = op.Pair(forest)
     with cython.nogil:
         for i in range(first, last):
+            stop.poll()
             _empty(lists, i)
             for q in range(neighbors.shape[1]):
                 j = neighbors[i, q]
@@ -352,6 +357,7 @@ def best_keys(forest, n, probes, keys, first, last):
     pair = op.Pair(forest)
     with cython.nogil:
         for p in range(first, last):
+            stop.poll()
             keys[p] = math.inf
             for j in range(n):
                 if j != probes[p]:
@@ -470,6 +476,7 @@ def neighbor_merges(forest, lists, goal, first, last, children, heights):
 def _neighbor_merges(forest, lists, goal, first, last, children, heights, pair):
     n = children.shape[0] + 1
     for k in range(first, last):
+        stop.poll()
         if lists.counts[1] <= goal:
             return k
         i, j, h = _next_pair(forest, lists, pair)

@@ -1,5 +1,6 @@
 cimport cython
 from coaltree cimport _math as math
+from coaltree cimport _stop as stop
 from coaltree.inference.kernels cimport grid as grids
 from coaltree.inference.kernels cimport history as tree
 from coaltree.inference.kernels cimport regraft as regrafting
@@ -35,10 +36,10 @@ cpdef extend_prior_prior(
     op.Forest forest, Particles particles, Py_ssize_t k, double[:, ::1] uniforms, Py_ssize_t first, Py_ssize_t last
 )
 @cython.locals(p=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, n_live=Py_ssize_t)
-cdef void _extend_prior_prior(
+cdef int _extend_prior_prior(
     op.Forest forest, Particles particles, Py_ssize_t k, double[:, ::1] uniforms, Py_ssize_t first, Py_ssize_t last,
     op.Pair pair,
-) noexcept nogil
+) except -1 nogil
 
 @cython.locals(pair=op.Pair, grid=grids.Grid, rows=double[::1])
 cpdef extend_by_likelihood(
@@ -46,10 +47,10 @@ cpdef extend_by_likelihood(
     Py_ssize_t last,
 )
 @cython.locals(p=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, n_live=Py_ssize_t, h=double, total=double)
-cdef void _extend_by_likelihood(
+cdef int _extend_by_likelihood(
     op.Forest forest, Particles particles, Py_ssize_t k, double[:, ::1] uniforms, bint time_first, Py_ssize_t first,
     Py_ssize_t last, op.Pair pair, grids.Grid grid, double[::1] rows,
-) noexcept nogil
+) except -1 nogil
 cdef double _score(
     op.Forest forest, Py_ssize_t i, Py_ssize_t j, double c, double clock, double h, op.Pair pair, grids.Grid grid
 ) noexcept nogil
@@ -60,7 +61,7 @@ cdef double _add_logs(double x, double y) noexcept nogil
 cdef (Py_ssize_t, Py_ssize_t, double) _choose_pair(
     op.Forest forest, Particles particles, Py_ssize_t p, Py_ssize_t n_live, double c, double clock, double h, op.Pair pair,
     grids.Grid grid, double[::1] rows, double u_row, double u_partner,
-) noexcept nogil
+) except * nogil
 
 cdef Py_ssize_t _alarm_of(Py_ssize_t i, Py_ssize_t j) noexcept nogil
 cdef double _lay_pair_grid(
@@ -74,10 +75,10 @@ cpdef set_first_alarms(
     Py_ssize_t last,
 )
 @cython.locals(p=Py_ssize_t, j=Py_ssize_t, n=Py_ssize_t, h=double)
-cdef void _set_first_alarms(
+cdef int _set_first_alarms(
     op.Forest forest, Particles particles, Alarms alarms, Py_ssize_t i, double[:, :, ::1] uniforms, Py_ssize_t first,
     Py_ssize_t last, op.Pair pair, grids.Grid grid,
-) noexcept nogil
+) except -1 nogil
 
 @cython.locals(pair=op.Pair, grid=grids.Grid)
 cpdef extend_race(
@@ -88,10 +89,10 @@ cpdef extend_race(
     p=Py_ssize_t, n=Py_ssize_t, n_live=Py_ssize_t, first_slot=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, place=Py_ssize_t,
     i=Py_ssize_t, j=Py_ssize_t, h=double, integral=double, log_weight=double,
 )
-cdef void _extend_race(
+cdef int _extend_race(
     op.Forest forest, Particles particles, Alarms alarms, Py_ssize_t k, double[:, :, ::1] uniforms, Py_ssize_t first,
     Py_ssize_t last, op.Pair pair, grids.Grid grid,
-) noexcept nogil
+) except -1 nogil
 @cython.locals(place=Py_ssize_t, a=Py_ssize_t, i=Py_ssize_t, best=double)
 cdef Py_ssize_t _first_to_ring(
     Particles particles, Alarms alarms, Py_ssize_t p, Py_ssize_t n_live, Py_ssize_t first_slot
@@ -133,7 +134,7 @@ cdef void _load(
 cdef bint _move_within(
     op.Forest work, tree.History history, regrafting.BranchSegments segments, Py_ssize_t p, Py_ssize_t k,
     double[:, :, ::1] uniforms,
-) noexcept nogil
+) except -1 nogil
 @cython.locals(j=Py_ssize_t, node=Py_ssize_t, place=Py_ssize_t)
 cdef void _put_in_order(op.Forest work, tree.History history, Py_ssize_t k) noexcept nogil
 @cython.locals(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ... import _math as math
+from ... import _stop as stop
 from ...process.kernels import messages as op
 from . import grid as grids
 from . import history as tree
@@ -84,6 +85,7 @@ def _extend_prior_prior(forest, particles, k, uniforms, first, last, pair):
     n_live = particles.live.shape[1] - k
     c = 0.5 * n_live * (n_live - 1)
     for p in range(first, last):
+        stop.poll()
         h = _clock(particles, p, k) - math.log1p(-uniforms[p, 0]) / c
         a = int(uniforms[p, 1] * n_live)
         b = int(uniforms[p, 2] * (n_live - 1))
@@ -144,6 +146,7 @@ def _choose_pair(forest, particles, p, n_live, c, clock, h, pair, grid, rows, u_
     """Choose a pair in proportion to its score; return its positions and the log of the sum of all scores."""
     total = -math.inf
     for a in range(1, n_live):
+        stop.poll()
         row = -math.inf
         for b in range(a):
             row = _add_logs(row, _score(forest, particles.live[p, a], particles.live[p, b], c, clock, h, pair, grid))
@@ -210,6 +213,7 @@ def set_first_alarms(forest, particles, alarms, i, uniforms, first, last):
 def _set_first_alarms(forest, particles, alarms, i, uniforms, first, last, pair, grid):
     n = particles.live.shape[1]
     for j in range(i):
+        stop.poll()
         integral = _lay_pair_grid(forest, first * n + i, first * n + j, pair, grid)
         for p in range(first, last):
             h = math.inf
@@ -229,6 +233,7 @@ def _extend_race(forest, particles, alarms, k, uniforms, first, last, pair, grid
     n = particles.live.shape[1]
     n_live = n - k
     for p in range(first, last):
+        stop.poll()
         first_slot = p * n  # the particle's first slot
         a = _first_to_ring(particles, alarms, p, n_live, first_slot)
         i = particles.live[p, a]
@@ -313,6 +318,7 @@ def copy_particles(forest, particles, alarms, k, sources, targets):
     """After merge k, replace particles by copies of others; no target is a source."""
     with cython.nogil:
         for place in range(len(sources)):
+            stop.poll()
             _copy_particle(forest, particles, alarms, k, sources[place], targets[place])
 
 
@@ -350,6 +356,7 @@ def regraft_particles(work, history, segments, forest, bank, particles, k, unifo
     at, number = np.empty(history.n_nodes, dtype=np.intp), np.empty(history.n_nodes, dtype=np.intp)
     with cython.nogil:
         for p in range(first, last):
+            stop.poll()
             _load(work, history, segments.pair, particles, p, k)
             if _move_within(work, history, segments, p, k, uniforms):
                 _put_in_order(work, history, k)
@@ -377,6 +384,7 @@ def _move_within(work, history, segments, p, k, uniforms):
     """Make the moves of a particle; return whether any subtree has moved."""
     n, moved_at_all = history.n, False
     for m in range(uniforms.shape[1]):
+        stop.poll()
         s = int(uniforms[p, m, 0] * (n + k + 1))
         top = history.parent[s]
         if top == NONE or history.parent[top] == NONE:

@@ -1,6 +1,7 @@
 cimport cython
 from coaltree cimport _constants as const
 from coaltree cimport _math as math
+from coaltree cimport _stop as stop
 from coaltree.inference.kernels cimport heights as pairs
 from coaltree.inference.kernels cimport sketch as sketches
 from coaltree.inference.kernels cimport space as points
@@ -62,7 +63,7 @@ cdef Py_ssize_t _least_unsettled(Scratch scratch, Py_ssize_t n) noexcept nogil
 cpdef enter_all(op.Forest forest, Partners partners, Scratch scratch)
 cpdef find_partners(op.Forest forest, Partners partners, Py_ssize_t[::1] which, Scratch scratch)
 @cython.locals(n=Py_ssize_t, p=Py_ssize_t, at_once=Py_ssize_t, first=Py_ssize_t, t=Py_ssize_t)
-cdef void _find_partners(op.Forest forest, Partners partners, Py_ssize_t[::1] which, Scratch scratch) noexcept nogil
+cdef int _find_partners(op.Forest forest, Partners partners, Py_ssize_t[::1] which, Scratch scratch) except -1 nogil
 @cython.locals(k=Py_ssize_t)
 cdef void _find_list(op.Forest forest, Partners partners, Py_ssize_t i, Scratch scratch) noexcept nogil
 @cython.locals(t=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t)
@@ -85,10 +86,10 @@ cpdef rate1_merges(
     Scratch scratch,
 )
 @cython.locals(n=Py_ssize_t, k=Py_ssize_t, i=Py_ssize_t, older=Py_ssize_t, node=Py_ssize_t, h=double)
-cdef void _rate1_merges(
+cdef int _rate1_merges(
     op.Forest forest, Partners partners, Py_ssize_t first, Py_ssize_t last, Py_ssize_t[:, ::1] children, double[::1] heights,
     Scratch scratch,
-) noexcept nogil
+) except -1 nogil
 @cython.locals(new=Py_ssize_t, k=Py_ssize_t)
 cdef void _replace_pair(
     op.Forest forest, Partners partners, Py_ssize_t i, Py_ssize_t j, Py_ssize_t node, Scratch scratch
@@ -107,7 +108,7 @@ cpdef all_pairs_merges(
     n=Py_ssize_t, k=Py_ssize_t, live=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t, best_i=Py_ssize_t, best_j=Py_ssize_t,
     target=Py_ssize_t, source=Py_ssize_t, clock=double, best_h=double, best_score=double, h=double, score=double,
 )
-cdef void _all_pairs_merges(
+cdef int _all_pairs_merges(
     op.Forest forest, bint by_probability, Py_ssize_t[::1] node, Py_ssize_t first, Py_ssize_t last,
     Py_ssize_t[:, ::1] children, double[::1] heights, op.Pair pair,
-) noexcept nogil
+) except -1 nogil

@@ -21,6 +21,7 @@ except ImportError:
 
 from ... import _constants as const
 from ... import _math as math
+from ... import _stop as stop
 from ...process.kernels import messages as op
 from . import heights as pairs
 from . import sketch as sketches
@@ -251,16 +252,19 @@ def _find_partners(forest, partners, which, scratch):
     n = which.shape[0]
     if not forest.complete:
         for p in range(n):
+            stop.poll()
             _find_list(forest, partners, which[p], scratch)
-        return
+        return 0
     at_once = 1 if partners.space.boxes else scratch.search.row.shape[0]
     first = 0
     while first < n:
+        stop.poll()
         scratch.search.count = min(at_once, n - first)
         for t in range(scratch.search.count):
             scratch.search.row[t] = which[first + t]
         _find_lists_in_space(forest, partners, scratch)
         first += scratch.search.count
+    return None
 
 
 def _find_list(forest, partners, i, scratch):
@@ -358,11 +362,12 @@ def rate1_merges(forest, partners, first, last, children, heights, scratch):
 def _rate1_merges(forest, partners, first, last, children, heights, scratch):
     n = children.shape[0] + 1
     for k in range(first, last):
+        stop.poll()
         i = _most_recent(forest, partners, scratch)
         if i == NONE:
             for node in range(n + k, heights.shape[0]):
                 heights[node] = math.nan
-            return
+            break
         older = partners.slots[i, partners.place[i]]
         h = max(partners.keys[i, partners.place[i]], heights[n + k - 1])
         children[k, 0], children[k, 1], heights[n + k] = partners.node[older], partners.node[i], h
@@ -458,6 +463,7 @@ def _all_pairs_merges(forest, by_probability, node, first, last, children, heigh
         best_i = best_j = -1
         best_h, best_score = math.inf, -math.inf
         for i in range(live):
+            stop.poll()
             for j in range(i + 1, live):
                 op.load_pair(forest, i, j, pair)
                 shift = op.pair_shift(forest, i, j)

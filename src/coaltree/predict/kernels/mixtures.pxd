@@ -1,6 +1,7 @@
 cimport cython
 from coaltree cimport _constants as const
 from coaltree cimport _math as math
+from coaltree cimport _stop as stop
 
 cdef double SD_STEP, MEAN_STEP, SMALLEST_VARIANCE, LARGEST_PLACE, TOLERANCE
 cdef Py_ssize_t MIDDLE_SIZE, PLACE_BITS, EMPTY, MOST_STEPS

@@ -15,6 +15,7 @@ except ImportError:
 
 from ... import _constants as const
 from ... import _math as math
+from ... import _stop as stop
 
 # Components are merged if their standard deviations are within a tenth, and their means within a quarter of them. The
 # merged component keeps mean and variance of both, so that probabilities change by less than 0.001.
@@ -111,6 +112,7 @@ def add_pairs(table, chosen, slots, pair_rows, shares, least, requested, scored,
     n_columns = requested.shape[1]
     with cython.nogil:
         for k in range(chosen.shape[0]):
+            stop.poll()
             p, slot = chosen[k], slots[k]
             row = pair_rows[p]
             for d in range(n_columns):
@@ -134,6 +136,7 @@ def find_quantiles(first, middle, weights, means, sds, columns, first_knots, kno
     search = Search(most)
     with cython.nogil:
         for c in range(columns.shape[0]):
+            stop.poll()
             n, split = first[c + 1] - first[c], middle[c] - first[c]
             begin, end = first_knots[columns[c]], first_knots[columns[c] + 1]
             total = 0.0

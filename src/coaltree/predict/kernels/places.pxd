@@ -1,6 +1,7 @@
 cimport cython
 from coaltree cimport _constants as const
 from coaltree cimport _math as math
+from coaltree cimport _stop as stop
 from coaltree.predict.kernels cimport mixtures as mix
 
 cdef double BINS_A_NAT

@@ -15,6 +15,7 @@ except ImportError:
 
 from ... import _constants as const
 from ... import _math as math
+from ... import _stop as stop
 from . import mixtures as mix
 
 BINS_A_NAT, BINS = 8, 1024  # of the logarithms of bounds
@@ -72,6 +73,7 @@ def add_logs(
     with cython.nogil:
         first = 0
         while first < n_chosen:
+            stop.poll()
             last = _end_of_run(slots, first)
             _fill_run(
                 chosen,
@@ -127,6 +129,7 @@ def sum_logs(
     with cython.nogil:
         first = 0
         while first < n_chosen:
+            stop.poll()
             last = _end_of_run(slots, first)
             _fill_run(
                 chosen,
@@ -315,6 +318,7 @@ def whiten(x, basis, origin, out):
     """Fill out with ``x @ basis + origin``, each row as if it were the only one."""
     with cython.nogil:
         for row in range(x.shape[0]):
+            stop.poll()
             for k in range(x.shape[1]):
                 out[row, k] = origin[k]
             for j in range(x.shape[1]):
@@ -341,6 +345,7 @@ def add_partial_logs(
             count = _find_holes(conditional, missing, patterns[pair_rows[chosen[first]]], real)
             start = 0 if 0 < count < size else n
             while start < n:
+                stop.poll()
                 width = min(n - start, PLACES)
                 _condition(conditional, count, basis, halves, slot, start, width, real)
                 for i in range(width):
@@ -400,6 +405,7 @@ def add_partial_moments(
             while start < n:
                 width, ready = min(n - start, PLACES), False
                 for k in range(first, last):
+                    stop.poll()
                     p = chosen[k]
                     row, more = pair_rows[p], 0.0
                     for i in range(width):
@@ -567,6 +573,7 @@ def summarise(
     n = masses.shape[1]
     with cython.nogil:
         for slot in range(masses.shape[0]):
+            stop.poll()
             g = first + slot
             top = masses[slot, 0]
             for i in range(1, n):
@@ -629,6 +636,7 @@ def bound_groups(
             # Column by column: what is known of a column at all groups stays in the processor's cache while rows pass by.
             for d in range(x.shape[2]):
                 for row in range(out.shape[0]):
+                    stop.poll()
                     if not observed[s, row, d]:
                         continue
                     value = x[s, row, d]
@@ -650,6 +658,7 @@ def bound_groups(
                         out[row, g] += max(densities[g], floor[d, g])
         for d in range(states.shape[1]):
             for row in range(out.shape[0]):
+                stop.poll()
                 state = states[row, d]
                 if state >= 0:
                     for g in range(out.shape[1]):
@@ -665,6 +674,7 @@ def find_needed(bounds, log_totals, log_neglected, needed):
     n = bounds.shape[1]
     with cython.nogil:
         for row in range(bounds.shape[0]):
+            stop.poll()
             cut = log_totals[row] + log_neglected
             for i in range(BINS):
                 sums[i] = 0.0
@@ -690,6 +700,7 @@ def add_moments(
     width = shares.shape[1]
     with cython.nogil:
         for k in range(chosen.shape[0]):
+            stop.poll()
             p, slot = chosen[k], slots[k]
             row = pair_rows[p]
             more = 0.0
@@ -732,6 +743,7 @@ def attach(first_pairs, groups, shares, starts, stops, branches, heights, low, h
     stretches = Stretches(most_pairs * shares.shape[1])
     with cython.nogil:
         for row in range(first_pairs.shape[0] - 1):
+            stop.poll()
             first, last = first_pairs[row], first_pairs[row + 1]
             n, mean = 0, 0.0
             for p in range(first, last):
@@ -818,6 +830,7 @@ def add_merge_heights(
     n = size.shape[0]
     with cython.nogil:
         for p in range(groups.shape[0]):
+            stop.poll()
             start = starts[groups[p]]
             for at in range(start, stops[groups[p]]):
                 share = shares[p, at - start]
@@ -864,6 +877,7 @@ def add_to_clusters(
     """
     with cython.nogil:
         for row in range(first_pairs.shape[0] - 1):
+            stop.poll()
             for p in range(first_pairs[row], first_pairs[row + 1]):
                 if groups[p] < first_group or groups[p] >= last_group:  # of another tree
                     continue

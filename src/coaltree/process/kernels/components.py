@@ -14,6 +14,7 @@ except ImportError:
     from ..._nocython import cython
 
 from ... import _math as math
+from ... import _stop as stop
 
 P, B, UP_P, UP_B, DOWN_P, DOWN_B = 0, 1, 2, 3, 4, 5
 
@@ -36,6 +37,8 @@ def _contrasts(children, heights, rate, Z, noise, room, gaps, spans):
             room[0, i, d] = Z[i, d]
             room[1, i, d] = noise[d]
     for k in range(n - 1):
+        if k % stop.STRIDE == 0:
+            stop.poll()
         left, right, node = children[k, 0], children[k, 1], n + k
         top = math.expm1(-2 * rate * heights[node])
         first, second = math.expm1(-2 * rate * heights[left]) - top, math.expm1(-2 * rate * heights[right]) - top
@@ -64,6 +67,8 @@ def _send_up(children, heights, rate, Z, noise, messages):
             messages[P, i, d] = 1 / noise[d]
             messages[B, i, d] = Z[i, d] / noise[d]
     for k in range(n - 1):
+        if k % stop.STRIDE == 0:
+            stop.poll()
         _rise(children, heights, rate, n + k, 0, messages)
         _rise(children, heights, rate, n + k, 1, messages)
         _merge(children, n + k, messages)
@@ -112,6 +117,8 @@ def send_down(children, heights, rate, messages):
     with cython.nogil:
         _begin_at_root(children, messages)
         for k in range(children.shape[0] - 1, -1, -1):
+            if k % stop.STRIDE == 0:
+                stop.poll()
             _descend(children, heights, rate, children.shape[0] + 1 + k, 0, messages)
             _descend(children, heights, rate, children.shape[0] + 1 + k, 1, messages)
 
@@ -136,6 +143,8 @@ def _draw_states(children, heights, rate, messages, normals, states):
         total = 1 + messages[P, node, d]
         states[node, d] = messages[B, node, d] / total + normals[node, d] / math.sqrt(total)
     for k in range(n - 2, -1, -1):
+        if k % stop.STRIDE == 0:
+            stop.poll()
         for side in range(2):
             child = children[k, side]
             survival, fresh = (
@@ -178,6 +187,7 @@ def _draw_missing(children, heights, rate, noise, basis, first, missing, normals
     depth = 0
     stack[0] = 2 * n - 2
     while depth >= 0:
+        stop.poll()
         node = stack[depth]
         if node < n:
             if first[node + 1] > first[node]:

@@ -1,5 +1,6 @@
 cimport cython
 from coaltree cimport _math as math
+from coaltree cimport _stop as stop
 from coaltree.process.kernels cimport messages as op
 
 @cython.locals(pair=op.Pair)
@@ -8,20 +9,20 @@ cpdef climb(
     double[::1] log_ratios, Py_ssize_t first, Py_ssize_t last,
 )
 @cython.locals(k=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t, n=Py_ssize_t, h=double)
-cdef void _climb(
+cdef int _climb(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, Py_ssize_t[::1] slot, double[::1] log_z,
     double[::1] log_ratios, Py_ssize_t first, Py_ssize_t last, op.Pair pair,
-) noexcept nogil
+) except -1 nogil
 
 @cython.locals(pair=op.Pair)
 cpdef pass_up(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, Py_ssize_t first, Py_ssize_t last
 )
 @cython.locals(k=Py_ssize_t, n=Py_ssize_t)
-cdef void _pass_up(
+cdef int _pass_up(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, Py_ssize_t first, Py_ssize_t last,
     op.Pair pair,
-) noexcept nogil
+) except -1 nogil
 
 @cython.locals(pair=op.Pair)
 cpdef best_partners(
@@ -29,29 +30,29 @@ cpdef best_partners(
     Py_ssize_t[::1] best,
 )
 @cython.locals(k=Py_ssize_t, c=Py_ssize_t, best_score=double, score=double)
-cdef void _best_partners(
+cdef int _best_partners(
     op.Forest forest, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] candidates, const double[::1] log_weights, double height,
     Py_ssize_t[::1] best, op.Pair pair,
-) noexcept nogil
+) except -1 nogil
 
 @cython.locals(pair=op.Pair)
 cpdef pass_up_and_down(op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, double[::1] turn)
 @cython.locals(
     k=Py_ssize_t, n=Py_ssize_t, n_nodes=Py_ssize_t, side=Py_ssize_t, node=Py_ssize_t, sibling=Py_ssize_t, above=Py_ssize_t
 )
-cdef void _pass_up_and_down(
+cdef int _pass_up_and_down(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, double[::1] turn, op.Pair pair
-) noexcept nogil
+) except -1 nogil
 
 @cython.locals(pair=op.Pair)
 cpdef meet(
     op.Forest forest, const Py_ssize_t[::1] nodes, const double[::1] heights, const double[::1] turn, Py_ssize_t first
 )
 @cython.locals(p=Py_ssize_t, node=Py_ssize_t, n_nodes=Py_ssize_t, h=double)
-cdef void _meet(
+cdef int _meet(
     op.Forest forest, const Py_ssize_t[::1] nodes, const double[::1] heights, const double[::1] turn, Py_ssize_t first,
     op.Pair pair,
-) noexcept nogil
+) except -1 nogil
 
 @cython.locals(pair=op.Pair)
 cpdef contrasts(
@@ -59,10 +60,10 @@ cpdef contrasts(
     double[:, ::1] variances,
 )
 @cython.locals(k=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t, n=Py_ssize_t, d=Py_ssize_t, column=Py_ssize_t, h=double)
-cdef void _contrasts(
+cdef int _contrasts(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, Py_ssize_t[::1] slot, double[:, ::1] gaps,
     double[:, ::1] variances, op.Pair pair,
-) noexcept nogil
+) except -1 nogil
 
 cpdef expected_redraws(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[::1] turn,
@@ -72,10 +73,10 @@ cpdef expected_redraws(
     n=Py_ssize_t, n_nodes=Py_ssize_t, k=Py_ssize_t, r=Py_ssize_t, d=Py_ssize_t, node=Py_ssize_t, edge=Py_ssize_t,
     start_node=Py_ssize_t, other=Py_ssize_t, agreement=double, z=double, share=double,
 )
-cdef void _expected_redraws(
+cdef int _expected_redraws(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[::1] turn,
     double[::1] lengths, double[:, ::1] redraws, double[::1] draws,
-) noexcept nogil
+) except -1 nogil
 
 @cython.locals(pair=op.Pair)
 cpdef draw_redraws(
@@ -85,10 +86,10 @@ cpdef draw_redraws(
 @cython.locals(
     n=Py_ssize_t, k=Py_ssize_t, d=Py_ssize_t, side=Py_ssize_t, node=Py_ssize_t, above=Py_ssize_t, x=double, u=double
 )
-cdef void _draw_redraws(
+cdef int _draw_redraws(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[:, ::1] uniforms,
     unsigned char[:, ::1] redrawn, Py_ssize_t[:, ::1] states, op.Pair pair,
-) noexcept nogil
+) except -1 nogil
 @cython.locals(best=Py_ssize_t, r=Py_ssize_t, k=Py_ssize_t, most=double)
 cdef Py_ssize_t _draw_state(op.Forest forest, Py_ssize_t d, Py_ssize_t node, double u) noexcept nogil
 
@@ -100,7 +101,7 @@ cpdef climb_unseen(
     n=Py_ssize_t, k=Py_ssize_t, side=Py_ssize_t, child=Py_ssize_t, u=Py_ssize_t, length=double, last=double, stay=double,
     redrawn=double, q=double, above=double,
 )
-cdef void _climb_unseen(
+cdef int _climb_unseen(
     const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[::1] share, const double[::1] rate,
     double[:, ::1] lost, double[:, ::1] other, Py_ssize_t[:, ::1] count, const Py_ssize_t[::1] total, Py_ssize_t[::1] top,
-) noexcept nogil
+) except -1 nogil

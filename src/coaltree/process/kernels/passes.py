@@ -12,6 +12,7 @@ except ImportError:
     from ..._nocython import cython
 
 from ... import _math as math
+from ... import _stop as stop
 from . import messages as op
 
 
@@ -28,6 +29,8 @@ def climb(forest, children, heights, slot, log_z, log_ratios, first, last):
 def _climb(forest, children, heights, slot, log_z, log_ratios, first, last, pair):
     n = children.shape[0] + 1
     for k in range(first, last):
+        if k % stop.STRIDE == 0:
+            stop.poll()
         i, j, h = slot[children[k, 0]], slot[children[k, 1]], heights[n + k]
         op.load_pair(forest, i, j, pair)
         log_z[k] = op.log_z(forest, pair, h)
@@ -48,6 +51,8 @@ def pass_up(forest, children, heights, first, last):
 def _pass_up(forest, children, heights, first, last, pair):
     n = children.shape[0] + 1
     for k in range(first, last):
+        if k % stop.STRIDE == 0:
+            stop.poll()
         op.merge(forest, children[k, 0], children[k, 1], heights[n + k], n + k, pair)
         forest.height[n + k] = heights[n + k]
 
@@ -61,6 +66,7 @@ def best_partners(forest, slots, candidates, log_weights, height, best):
 
 def _best_partners(forest, slots, candidates, log_weights, height, best, pair):
     for k in range(slots.shape[0]):
+        stop.poll()
         best_score = -math.inf
         best[k] = 0
         for c in range(candidates.shape[0]):
@@ -86,6 +92,8 @@ def _pass_up_and_down(forest, children, heights, turn, pair):
     n_nodes = 2 * n - 1
     _pass_up(forest, children, heights, 0, n - 1, pair)
     for k in range(n - 2, -1, -1):
+        if k % stop.STRIDE == 0:
+            stop.poll()
         top = heights[n + k]
         for side in range(2):
             node, sibling = children[k, side], children[k, 1 - side]
@@ -109,6 +117,8 @@ def meet(forest, nodes, heights, turn, first):
 def _meet(forest, nodes, heights, turn, first, pair):
     n_nodes = turn.shape[0]
     for p in range(nodes.shape[0]):
+        if p % stop.STRIDE == 0:
+            stop.poll()
         node, h = nodes[p], heights[p]
         forest.height[n_nodes + node] = 2 * h - turn[node]
         op.merge(forest, node, n_nodes + node, h, first + p, pair)
@@ -127,6 +137,8 @@ def contrasts(forest, children, heights, slot, gaps, variances):
 def _contrasts(forest, children, heights, slot, gaps, variances, pair):
     n = children.shape[0] + 1
     for k in range(n - 1):
+        if k % stop.STRIDE == 0:
+            stop.poll()
         i, j, h = slot[children[k, 0]], slot[children[k, 1]], heights[n + k]
         g = max(2 * h - forest.height[i] - forest.height[j], 0.0)
         for d in range(forest.n_brownian):
@@ -156,10 +168,12 @@ def _expected_redraws(forest, children, heights, turn, lengths, redraws, draws):
     for k in range(draws.shape[0]):
         draws[k] = forest.state[0, k] * forest.root_q[k] if n == 1 else 0.0
     if n == 1:
-        return
+        return 0
     start_node = children[n - 2, 1]
     edge = 0
     for node in range(n_nodes - 1):
+        if node % stop.STRIDE == 0:
+            stop.poll()
         if node == start_node:
             continue
         length = turn[node] - heights[node]
@@ -197,6 +211,7 @@ def _expected_redraws(forest, children, heights, turn, lengths, redraws, draws):
                 break
             joint = forest.state[start_node, k] * (redraw * forest.root_q[k] + keep * forest.state[other, k])
             draws[k] += joint / z if z > 0 else 0.0
+    return None
 
 
 def draw_redraws(forest, children, heights, uniforms, redrawn, states):
@@ -213,9 +228,12 @@ def draw_redraws(forest, children, heights, uniforms, redrawn, states):
 def _draw_redraws(forest, children, heights, uniforms, redrawn, states, pair):
     n = children.shape[0] + 1
     for k in range(n - 1):
+        if k % stop.STRIDE == 0:
+            stop.poll()
         op.merge(forest, children[k, 0], children[k, 1], heights[n + k], n + k, pair)
         forest.height[n + k] = heights[n + k]
     for d in range(forest.n_sites):
+        stop.poll()
         redrawn[d, 2 * n - 2] = True
         states[d, 2 * n - 2] = _draw_state(forest, d, 2 * n - 2, uniforms[d, 2 * n - 2])
         for k in range(n - 2, -1, -1):
@@ -261,6 +279,8 @@ def climb_unseen(children, heights, share, rate, lost, other, count, total, top)
 def _climb_unseen(children, heights, share, rate, lost, other, count, total, top):
     n = children.shape[0] + 1
     for k in range(n - 1):
+        if k % stop.STRIDE == 0:
+            stop.poll()
         for side in range(2):
             child = children[k, side]
             length = heights[n + k] - heights[child]
