@@ -62,7 +62,7 @@ cdef Py_ssize_t _least_unsettled(Scratch scratch, Py_ssize_t n) noexcept nogil
 @cython.locals(i=Py_ssize_t)
 cpdef enter_all(op.Forest forest, Partners partners, Scratch scratch)
 cpdef find_partners(op.Forest forest, Partners partners, Py_ssize_t[::1] which, Scratch scratch)
-@cython.locals(n=Py_ssize_t, p=Py_ssize_t, at_once=Py_ssize_t, first=Py_ssize_t, t=Py_ssize_t)
+@cython.locals(n=Py_ssize_t, at_once=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, t=Py_ssize_t)
 cdef int _find_partners(op.Forest forest, Partners partners, Py_ssize_t[::1] which, Scratch scratch) except -1 nogil
 @cython.locals(k=Py_ssize_t)
 cdef void _find_list(op.Forest forest, Partners partners, Py_ssize_t i, Scratch scratch) noexcept nogil

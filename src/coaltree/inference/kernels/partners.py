@@ -250,21 +250,20 @@ def find_partners(forest, partners, which, scratch):
 
 def _find_partners(forest, partners, which, scratch):
     n = which.shape[0]
-    if not forest.complete:
-        for p in range(n):
-            stop.poll()
-            _find_list(forest, partners, which[p], scratch)
-        return 0
-    at_once = 1 if partners.space.boxes else scratch.search.row.shape[0]
+    # rows that are looked at in one pass
+    at_once = 1 if not forest.complete or partners.space.boxes else scratch.search.row.shape[0]
     first = 0
     while first < n:
         stop.poll()
-        scratch.search.count = min(at_once, n - first)
-        for t in range(scratch.search.count):
-            scratch.search.row[t] = which[first + t]
-        _find_lists_in_space(forest, partners, scratch)
-        first += scratch.search.count
-    return None
+        last = min(first + at_once, n)
+        if forest.complete:
+            scratch.search.count = last - first
+            for t in range(scratch.search.count):
+                scratch.search.row[t] = which[first + t]
+            _find_lists_in_space(forest, partners, scratch)
+        else:
+            _find_list(forest, partners, which[first], scratch)
+        first = last
 
 
 def _find_list(forest, partners, i, scratch):

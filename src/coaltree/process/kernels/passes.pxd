@@ -65,6 +65,7 @@ cdef int _contrasts(
     double[:, ::1] variances, op.Pair pair,
 ) except -1 nogil
 
+@cython.locals(k=Py_ssize_t)
 cpdef expected_redraws(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[::1] turn,
     double[::1] lengths, double[:, ::1] redraws, double[::1] draws,

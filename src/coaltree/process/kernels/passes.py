@@ -159,16 +159,15 @@ def expected_redraws(forest, children, heights, turn, lengths, redraws, draws):
     `lengths` (edges,), `redraws` (sites, edges) and `draws` (states,), in the order of the forest, are filled.
     """
     with cython.nogil:
-        _expected_redraws(forest, children, heights, turn, lengths, redraws, draws)
+        for k in range(draws.shape[0]):
+            draws[k] = forest.state[0, k] * forest.root_q[k] if children.shape[0] == 0 else 0.0
+        if children.shape[0] > 0:
+            _expected_redraws(forest, children, heights, turn, lengths, redraws, draws)
 
 
 def _expected_redraws(forest, children, heights, turn, lengths, redraws, draws):
     n = children.shape[0] + 1
     n_nodes = 2 * n - 1
-    for k in range(draws.shape[0]):
-        draws[k] = forest.state[0, k] * forest.root_q[k] if n == 1 else 0.0
-    if n == 1:
-        return 0
     start_node = children[n - 2, 1]
     edge = 0
     for node in range(n_nodes - 1):
@@ -211,7 +210,6 @@ def _expected_redraws(forest, children, heights, turn, lengths, redraws, draws):
                 break
             joint = forest.state[start_node, k] * (redraw * forest.root_q[k] + keep * forest.state[other, k])
             draws[k] += joint / z if z > 0 else 0.0
-    return None
 
 
 def draw_redraws(forest, children, heights, uniforms, redrawn, states):
