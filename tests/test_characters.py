@@ -933,6 +933,20 @@ class TestCommands:
         _, out, _ = command("fit", "primates.nex", "--drop", "second_gene,site1", "--dry-run", "--json")
         assert json.loads(out)["n_columns"] == 29
 
+    def test_drop_option_accepts_patterns(self, command):
+        for patterns, n_columns in (
+            ("second_*,site1", 29),
+            ("site[1-3]", 57),
+            ("site?", 51),
+            ("*gene", 0),
+            ("*3*", 45),
+        ):
+            code, out, err = command("fit", "primates.nex", "--drop", patterns, "--dry-run", "--json")
+            assert (json.loads(out)["n_columns"] if code == 0 else 0) == n_columns, err
+        check_sentence(
+            command("fit", "primates.nex", "--drop", "*genes*", "--dry-run"), "--drop", "'*genes*'", "primates.nex"
+        )
+
 
 def test_benchmark_alignments_have_published_sizes(published_data):
     """The alignments DS1 to DS8, if they are available."""

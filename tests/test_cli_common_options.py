@@ -205,6 +205,19 @@ def test_dry_run_prints_same_notes_as_fit(command, tmp_path):
     assert "note: 1 column has no observed cell and is ignored: 'e'." in err
 
 
+def test_drop_option_accepts_patterns(command, tmp_path):
+    (tmp_path / "t.csv").write_text("id,u_1,u_2,v,[w]\na,1,2,x,5\nb,2,5,y,6\nc,4,8,x,7\n")
+    for patterns, columns in (
+        ("u_*", ["v", "[w]"]),
+        ("u_?,v", ["[w]"]),
+        ("[w]", ["u_1", "u_2", "v"]),
+        ("[uv]*", ["[w]"]),
+    ):
+        assert command("fit", "t.csv", "-o", "out", "--drop", patterns)[0] == 0
+        assert ct.load_model(tmp_path / "out" / "model.coaltree").encoding_.column_names == tuple(columns)
+        assert command("score", "out/model.coaltree", "t.csv", "--drop", patterns)[0] == 0
+
+
 def test_real_option_declares_real_columns(command, tmp_path):
     (tmp_path / "k.csv").write_text(KINDS)
     code, _, err = command("fit", "k.csv", "-o", "out", "--real", "flag", "--drop", "t")

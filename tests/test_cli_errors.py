@@ -127,6 +127,7 @@ CASES = [
     fit("n.csv Y --categorical", "x,y\n1,2\n", "--categorical Y"),
     fit("n.csv yy --real y", "x,y\n1,2\n", "--real yy"),
     fit("x --id-column --drop", "x,y\n1,2\n", "--id-column x --drop x"),
+    fit("n.csv w* --drop x y", "x,y\n1,2\n", "--drop w*"),
     fit("x --categorical --real", "x,y\n1,2\n", "--real x --categorical x"),
     fit("y 1 b oops number --na-value", "id,y\na,1\nb,oops\nc,no\n", "--real y"),
     Case("fit n.parquet -o out --categorical s", "s categories Struct", {"n.parquet": parquet(s=[{"a": 1}], x=[1])}),

@@ -184,7 +184,7 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
     read as text: numbers are categories then, and a column of distinct texts does not become row names. Real columns of the
     fit are read as numbers, even from text.
     """
-    from ..table.read_file import get_column, import_polars, read_header, replace_columns, to_numbers
+    from ..table.read_file import get_column, import_polars, match_columns, read_header, replace_columns, to_numbers
     from ..table.symbols import GAP_STATE
 
     encoding = model.encoding
@@ -195,9 +195,10 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
         with notes.time_step("reading"), notes.capture_warnings():
             return read_any_file(table, {**settings, "gaps": "state" if are_states else "missing"})
     header, id_column = read_header(table), settings["id_column"]
-    if id_column is None and model.id_column in header and model.id_column not in settings["drop"]:
+    dropped_columns = match_columns(header, settings["drop"], "--drop", table.name)
+    if id_column is None and model.id_column in header and model.id_column not in dropped_columns:
         id_column = model.id_column
-    user_assigned = {*settings["drop"], id_column}
+    user_assigned = {*dropped_columns, id_column}
     categorical_columns = [name for name in header if name in categories_by_name and name not in user_assigned]
     with notes.time_step("reading"), notes.capture_warnings():
         file = read_any_file(table, {**settings, "id_column": id_column, "categorical": categorical_columns})

@@ -94,7 +94,11 @@ RealOption = Annotated[
 ]  # fmt: skip
 DropOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Column to ignore; also NAME,NAME.", rich_help_panel=TABLE),
+    typer.Option(
+        metavar="NAME",
+        help="Column or charset to ignore; also NAME,NAME, and patterns such as 'temp_*'.",
+        rich_help_panel=TABLE,
+    ),
 ]
 NaValueOption = Annotated[
     list[str] | None,

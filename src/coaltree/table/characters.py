@@ -14,7 +14,7 @@ from .cldf import parse_cldf
 from .labels import count
 from .limits import check_table_size
 from .nexus_characters import parse_nexus
-from .read_file import FileTable, TableFile, check_known, import_polars, open_table, read_bytes
+from .read_file import FileTable, TableFile, import_polars, match_columns, open_table, read_bytes
 from .symbols import (
     DATATYPES,
     CharacterColumn,
@@ -288,7 +288,7 @@ def read_character_table(
     ----------
     file : TableFile
     drop : sequence of str
-        Columns or partitions to leave out.
+        Columns or partitions to leave out, by names or patterns.
     gaps : {"missing", "state"}, optional
         Whether a gap is a missing cell, as by default, or a state.
     options
@@ -302,8 +302,8 @@ def read_character_table(
         if options.get(name):
             raise InputError(f"{option} is for tables: the columns of {file.name} are what the file says.")
     characters = parse_file(file, gaps=gaps or "missing")
-    dropped_columns = {column for name in drop for column in characters.partitions.get(name, (name,))}
-    check_known([column.name for column in characters.columns], sorted(dropped_columns), "--drop", file.name)
+    names = [column.name for column in characters.columns]
+    dropped_columns = set(match_columns(names, drop, "--drop", file.name, characters.partitions))
     columns = [column for column in characters.columns if column.name not in dropped_columns]
     if not columns:
         raise InputError(f"No columns of {file.name} are left to cluster by: all are dropped.")

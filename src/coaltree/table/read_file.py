@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import fnmatch
 import gzip
 import io
 import os
@@ -20,6 +21,7 @@ import zlib
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -468,7 +470,7 @@ def read_file(
         not mostly numbers, with a different value in every row. An index that pandas wrote without a name is never used
         for clustering.
     drop : sequence of str, optional
-        Columns to leave out.
+        Columns to leave out, by names or patterns such as ``temp_*``.
     categorical : sequence of str, optional
         Columns to read as categorical even if they hold numbers.
     real : sequence of str, optional
@@ -506,7 +508,8 @@ def read_file(
         del text  # the whole file
     else:
         frame = read_parquet(polars, file)
-    options = {"--id-column": [id_column] if id_column else [], "--drop": drop}
+    drop = match_columns(frame.columns, drop, "--drop", file.name)
+    options: dict[str, Sequence[str]] = {"--id-column": [id_column] if id_column else [], "--drop": drop}
     options |= {"--categorical": categorical, "--real": real}
     for option, names in options.items():
         check_known(frame.columns, names, option, file.name)
@@ -678,6 +681,57 @@ def _warn_row_numbers(name: str, column: Any, source: str) -> None:
 
 def _warn(sentence: str) -> None:
     warnings.warn(sentence, InputWarning, stacklevel=4)
+
+
+def match_columns(
+    columns: Sequence[str],
+    patterns: Iterable[str],
+    option: str,
+    source: str,
+    groups: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> list[str]:
+    """Return the columns that an option names.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        All columns.
+    patterns : iterable of str
+        Names of groups or columns. Others are patterns as of file names: ``*`` is any text, ``?`` one character, ``[a-z]`` one of
+        these.
+    option, source : str
+        The option and the file, for messages.
+    groups : mapping of str to sequence of str, optional
+        Columns with a name of their own, together.
+
+    Returns
+    -------
+    list of str
+        In the order of the table.
+
+    Raises
+    ------
+    InputError
+        If a name or pattern stands for no column.
+    """
+    known, chosen = set(columns), set[str]()
+    for pattern in patterns:
+        if pattern in groups:
+            chosen.update(groups[pattern])
+        elif pattern in known or not re.search(r"[*?[]", pattern):
+            check_known(columns, [pattern], option, source)
+            chosen.add(pattern)
+        else:
+            matches = re.compile(fnmatch.translate(pattern)).match
+            names = {name for name in columns if matches(name)}
+            names.update(*(groups[name] for name in groups if matches(name)))
+            if not names:
+                raise InputError(
+                    f"{source} has no column that matches {quote(pattern)}, which {option} names: its columns are "
+                    f"{listing(columns, limit=10)}."
+                )
+            chosen |= names
+    return [name for name in columns if name in chosen]
 
 
 def check_known(columns: Sequence[str], names: Iterable[str], option: str, source: str) -> None:
