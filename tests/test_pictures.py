@@ -266,18 +266,38 @@ def test_plot_density_matches_score_samples(model, frame):
     codes = [np.array([-1.0, 0.5]), np.array([0.0, 0.3, 1.0])]
     units = [column.scale.decode(code) for column, code in zip(pair, codes, strict=True)]
     predicted = density_module._density(check_fitted_model(model), pair, units, 4)
+    densities = np.empty((3, 2))
     for i, length in enumerate(units[1]):
         for j, weight in enumerate(units[0]):
             new = frame.iloc[:1].assign(length=length, weight=weight, colour=None, wings=None)
-            assert predicted[i, j] == pytest.approx(np.exp(model.score_samples(new)[0]))
+            densities[i, j] = np.exp(model.score_samples(new)[0])
+    np.testing.assert_allclose(predicted, densities / densities.max())
 
 
-def test_density_contours_contain_stated_shares():
-    x = np.linspace(-5, 5, 201)
-    density = np.exp(-0.5 * (x[:, None] ** 2 + x**2)) / (2 * np.pi)
-    levels = density_module._levels(density, np.array([0.5, 0.9]))
+@pytest.mark.parametrize("power", [1, 3])
+def test_density_contours_contain_stated_shares(power):
+    x = np.linspace(-1, 1, 201)
+    x, y = 5 * np.sign(x) * np.abs(x) ** power, 5 * x  # at even distances and at others
+    density = np.exp(-0.5 * (y[:, None] ** 2 + x**2))
+    levels = density_module._levels(density, [x, y], np.array([0.5, 0.9]))
     # of two standard normals, the area that holds a share p is a disc: the density at its edge is (1 - p) / 2 pi
-    assert levels == pytest.approx([0.1 / (2 * np.pi), 0.5 / (2 * np.pi)], rel=0.02)
+    assert levels == pytest.approx([0.1, 0.5], rel=0.03)
+
+
+@pytest.mark.usefixtures("short_chains")
+@pytest.mark.parametrize("standardize", [True, "power"])
+def test_plot_density_stays_on_the_side_of_zero_of_the_column(standardize):
+    rng = np.random.default_rng(0)
+    mass = np.exp(1.5 * rng.normal(size=40))
+    frame = pd.DataFrame({"mass": mass, "debt": -mass[::-1], "change": rng.normal(size=40)})
+    model = ct.CoalescentClustering(standardize=standardize).fit(frame)
+    ax = ct.plot_density(model, "mass", "debt", resolution=8)
+    assert ax.get_xlim()[0] == 0
+    assert ax.get_xlim()[1] > mass.max()
+    assert ax.get_ylim()[0] < -mass.max()
+    assert ax.get_ylim()[1] == 0
+    low, high = ct.plot_density(model, "change", "mass", resolution=8).get_xlim()
+    assert low < frame["change"].min() < frame["change"].max() < high
 
 
 def test_plot_density_places_leaves_and_merges(plain, numbers):

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from ..process.gaussian_columns import column_moments, scale_to_range
 from ..table.cells import MAX_SET_STATES, is_set, set_members
+from ..table.scaling import MAX_STANDARDISED
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -37,6 +38,7 @@ IntArray = NDArray[np.intp]
 MAX_EXTREME_SHARE = 0.05  # of a column's cells, on each side
 MIN_EXTREME_CELLS = 20  # of a column with extreme cells
 MAX_PATTERNS = 1_000  # of extreme cells in a row, that are compared in pairs
+MIN_SPREAD = 1 / MAX_STANDARDISED  # of cells that have a scale: squares of smaller differences are 0
 MIN_GAP, SHORT_GAP = 2.0, 0.5  # beside extreme cells, before and after, in units of the range of the ordinary ones
 
 # imputation
@@ -162,7 +164,7 @@ def are_extreme(new: FloatArray, X: FloatArray) -> NDArray[np.bool_]:
 def _has_scale(ordered: FloatArray) -> bool:
     """Return whether cells can be extreme next to these: they are enough, and fewer than half are equal."""
     n = len(ordered)
-    return n >= MIN_EXTREME_CELLS and bool(ordered[n // 4] < ordered[n // 4 + n // 2])
+    return n >= MIN_EXTREME_CELLS and bool(ordered[n // 4 + n // 2] - ordered[n // 4] > MIN_SPREAD)
 
 
 def find_odd_rows(levels: IntArray, min_size: int) -> IntArray:

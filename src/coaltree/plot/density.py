@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 SHARES = (0.99, 0.95, 0.9, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1)
+MAX_DRAWN = 1e300  # matplotlib adds margins to the ends of axes and subtracts them
 MAX_TREE_LEAVES = 200  # larger trees are collapsed, because branches cross in the plane
 _MARGIN = 0.2  # margin on either side, as a share of the columns' range
 
@@ -82,49 +83,69 @@ def plot_density(
     inside = _check_shares(shares)
     table = fitted.matrix
     require_matplotlib()
+    grids = [_grid(table[:, column.position], column, int(resolution)) for column in (x_column, y_column)]
+    density = _density(fitted, (x_column, y_column), grids, table.shape[1])
+    levels = _levels(density, grids, inside)
     ax = new_axes((5.6, 5.0)) if ax is None else ax
-    units = [_grid(column.scale.decode(table[:, column.position]), int(resolution)) for column in (x_column, y_column)]
-    density = _density(fitted, (x_column, y_column), units, table.shape[1])
-    levels = _levels(density, inside)
     if len(levels) > 1:
-        ax.contourf(*units, density, levels=[*levels, max(density.max(), levels[-1]) * 1.001], cmap="Blues", alpha=0.9)
-        ax.contour(*units, density, levels=levels, colors="white", linewidths=0.4)
+        ax.contourf(*grids, density, levels=[*levels, 1.001], cmap="Blues", alpha=0.9)
+        ax.contour(*grids, density, levels=levels, colors="white", linewidths=0.4)
+    ax.set_xlim(grids[0][0], grids[0][-1])
+    ax.set_ylim(grids[1][0], grids[1][-1])
     if tree:
         _draw_tree(ax, fitted, (x_column, y_column))
-    ax.set_xlim(units[0][0], units[0][-1])
-    ax.set_ylim(units[1][0], units[1][-1])
     set_axis_label(ax, "x", x_column.name)
     set_axis_label(ax, "y", y_column.name)
     ax.tick_params(labelsize=SMALL_FONT)
     return ax
 
 
-def _grid(cells: FloatArray, resolution: int) -> FloatArray:
-    low, high = np.nanmin(cells), np.nanmax(cells)
-    margin = _MARGIN * (high - low)
-    return np.linspace(low - margin, high + margin, resolution)
+def _grid(codes: FloatArray, column: EncodedColumn, resolution: int) -> FloatArray:
+    """Return values of a column at even distances in its own units, or in those of its power transform.
+
+    They reach beyond the observed values, but not below 0 if none of these is, and not above 0 if none is.
+    """
+    scale = column.scale
+    observed = scale.decode(codes[~np.isnan(codes)])
+    low, high = float(observed.min()), float(observed.max())
+    if max(-low, high) > MAX_DRAWN:
+        raise InputError(
+            f"Column {quote(column.name)} holds {max(low, high, key=abs):g}, and axes show numbers of at most {MAX_DRAWN:g} in "
+            "size: rescale the column."
+        )
+    least = 8 * resolution * float(np.spacing(max(abs(low), abs(high))))  # so that the points differ
+    margin = max(_MARGIN * (high - low), least)
+    start, stop = max(low - margin, -np.inf if low < 0 else 0.0), min(high + margin, np.inf if high > 0 else 0.0)
+    if scale.power is None:
+        return np.linspace(start, stop, resolution)
+    first, last = scale.encode(np.array([start, stop])).tolist()
+    grid = scale.decode(np.linspace(first, last, resolution))
+    grid[[0, -1]] = start, stop
+    return grid
 
 
 def _density(
     model: FittedModel, columns: tuple[EncodedColumn, EncodedColumn], grids: list[FloatArray], width: int
 ) -> FloatArray:
-    """Return the density on the grid, in the units of the table; rows of the result follow the second column."""
+    """Return the density on the grid as a share of its maximum; rows of the result follow the second column."""
     points = np.full((len(grids[0]) * len(grids[1]), width), np.nan)
     log_slopes = np.zeros(len(points))
     for column, values in zip(columns, np.meshgrid(*grids), strict=True):
         points[:, column.position] = column.scale.encode(values.ravel())
         log_slopes += column.scale.log_slope(values.ravel())
     log_density = model.encoded_log_density(points) + log_slopes
-    density: FloatArray = np.exp(log_density).reshape(len(grids[1]), len(grids[0]))
+    density: FloatArray = np.exp(log_density - log_density.max()).reshape(len(grids[1]), len(grids[0]))
     return density
 
 
-def _levels(density: FloatArray, shares: FloatArray) -> list[float]:
+def _levels(density: FloatArray, grids: list[FloatArray], shares: FloatArray) -> list[float]:
     """Return the density levels that enclose the given shares, the lowest first."""
-    ordered = np.sort(density.ravel())[::-1]
-    enclosed = np.cumsum(ordered) / ordered.sum()
-    last = np.searchsorted(enclosed, shares).clip(max=len(ordered) - 1)
-    levels: list[float] = np.unique(ordered[last]).tolist()
+    widths = [np.gradient(grid / np.abs(grid).max()) for grid in grids]
+    masses = (density * np.outer(widths[1], widths[0])).ravel()
+    order = np.argsort(-density.ravel(), kind="stable")
+    enclosed = np.cumsum(masses[order]) / masses.sum()
+    last = np.searchsorted(enclosed, shares).clip(max=len(order) - 1)
+    levels: list[float] = np.unique(density.ravel()[order][last]).tolist()
     return levels
 
 

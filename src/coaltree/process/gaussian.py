@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import check_column_count, check_width
 from ..errors import InputError
 from ..table.cells import Category
-from ..table.scaling import LARGEST, ColumnScale
+from ..table.scaling import ColumnScale
 from ..tree.tree import Tree
 from .base import ParameterSampler, Process, WeightedTrees, indexed_names
 from .gaussian_columns import (
@@ -301,8 +301,8 @@ class Gaussian(Process):
             assert isinstance(scale, ColumnScale), "the columns of a Gaussian process are real"
             facts = {
                 "process": self.kind,
-                "sd": min(float(deviations[d]) * scale.unit_at(0.0), LARGEST),
-                "noise_sd": min(float(noises[d]) * scale.unit_at(0.0), LARGEST),
+                "sd": scale.decode_deviation(float(deviations[d])),
+                "noise_sd": scale.decode_deviation(float(noises[d])),
                 **self._describe_equilibrium(d, scale),
             }
             if scale.power is not None:

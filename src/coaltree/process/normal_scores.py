@@ -96,11 +96,13 @@ class Marginal(NamedTuple):
         above = (1 - share) * ndtr(-away).mean(axis=1) + share * ndtr(-knots)
         scores = np.where(below < 0.5, ndtri(below), -ndtri(above))
         # Knots that rounding puts too close for a slope are left out.
+        points = middle + spread * knots
+        min_step = max(MIN_STEP * spread, float(np.spacing(np.abs(points).max())))
         indices = [0]
         for k in range(1, len(knots)):
-            if scores[k] - scores[indices[-1]] > MIN_STEP and knots[k] - knots[indices[-1]] > MIN_STEP:
+            if scores[k] - scores[indices[-1]] > MIN_STEP and points[k] - points[indices[-1]] > min_step:
                 indices.append(k)
-        return cls(middle + spread * knots[indices], scores[indices])
+        return cls(points[indices], scores[indices])
 
     @classmethod
     def standardising(cls, middle: float, spread: float) -> Self:

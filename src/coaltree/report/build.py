@@ -156,7 +156,9 @@ def _columns(
                     scale.decode(mean),
                     scale.decode_spread(mean, sd),
                     column.time,
-                    None if scale.power is None else PowerFacts(cells, expected, expected_sd, scale.unit_at(0.0)),
+                    None
+                    if scale.power is None
+                    else PowerFacts(cells, expected, expected_sd, scale.decode_deviation(1.0)),
                 )
             )
             n_real += 1

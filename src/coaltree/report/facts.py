@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..table.scaling import moments
 from ..tree.tree import Tree
 from .text import (
     format_number,
@@ -71,15 +72,12 @@ class RealFacts:
     @cached_property
     def mean(self) -> float:
         """Mean of the observed cells."""
-        observed = self.values[~self.missing]
-        return float(np.sum(observed / len(observed)))
+        return moments(self.values)[0]
 
     @cached_property
     def sd(self) -> float:
         """Standard deviation of the observed cells; 1 if it is 0."""
-        observed = self.values[~self.missing]
-        size = float(np.max(np.abs(observed))) or 1.0  # avoids overflow of squares
-        return size * float(np.std(observed / size)) or 1.0
+        return moments(self.values)[1]
 
     @property
     def reference_sd(self) -> float:

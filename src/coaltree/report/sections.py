@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from ..table.labels import count
+from ..table.scaling import ColumnScale, standardise
 from ..tree.summary import SummaryTree
 from .facts import CategoricalFacts, ColumnFacts, HeldOutFacts, RealFacts, ReportFacts
 from .text import MINUS, describe_cohesion, describe_separation, format_number, format_percent, round_significant
@@ -62,7 +63,7 @@ def tally(column: ColumnFacts, groups: IntArray, n_groups: int) -> FloatArray:
     """
     observed = ~column.missing
     if isinstance(column, RealFacts):
-        standardised = (column.values[observed] - column.mean) / column.sd
+        standardised = standardise(column.values[observed], column.mean, column.sd)
         sums = np.bincount(groups[observed], weights=standardised, minlength=n_groups)
         return np.column_stack([np.bincount(groups[observed], minlength=n_groups), sums]).astype(np.float64)
     n_categories = len(column.categories)
@@ -92,10 +93,11 @@ def differences(column: ColumnFacts, inside: FloatArray, total: FloatArray) -> D
     if isinstance(column, RealFacts):
         in_both = (inside[:, 0] > 0) & (outside[:, 0] > 0)
         within, without = (part[:, 1] / np.maximum(part[:, 0], 1) for part in (inside, outside))
+        scale = ColumnScale(column.mean, column.sd)
         return Differences(
             np.where(in_both, within - without, 0.0),
-            column.mean + column.sd * within,
-            column.mean + column.sd * without,
+            scale.decode(within),
+            scale.decode(without),
             np.full(len(inside), -1),
         )
     n_inside, n_outside = inside.sum(axis=1), outside.sum(axis=1)

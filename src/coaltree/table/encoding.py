@@ -179,13 +179,21 @@ def fit_encoding(table: Table, standardize: bool | str = True) -> Encoding:
 
 
 def _check_size(column: RealColumn, row_names: Sequence[str] | None) -> None:
-    """Refuse numbers that are too large for their squares to be floats."""
+    """Refuse numbers that are too large for their squares to be floats, and columns whose range is too small for that."""
     sizes = np.abs(np.nan_to_num(column.values))
     row = int(np.argmax(sizes))
+    advice = "rescale the column, or use standardize=True."
     if sizes[row] > MAX_RAW_NUMBER:
         raise InputError(
             f"Column {quote(column.name)} holds {column.values[row]:g} in {row_label(row, row_names)}. With standardize=False "
-            f"numbers may be at most {MAX_RAW_NUMBER:g} in size: rescale the column, or use standardize=True."
+            f"numbers may be at most {MAX_RAW_NUMBER:g} in size: {advice}"
+        )
+    observed = column.values[~np.isnan(column.values)]
+    spread = float(np.ptp(observed)) if len(observed) else 0.0
+    if 0 < spread < 1 / MAX_RAW_NUMBER:
+        raise InputError(
+            f"The numbers of column {quote(column.name)} differ by at most {spread:g}. With standardize=False the range of a "
+            f"column that varies must be at least {1 / MAX_RAW_NUMBER:g}: {advice}"
         )
 
 

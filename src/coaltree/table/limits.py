@@ -19,7 +19,7 @@ MAX_TEXT_CATEGORIES = 100
 """Most categories of a text column. If there are more, the rarest are pooled."""
 
 MAX_RAW_NUMBER = 1e100
-"""Largest number in a real column without standardisation."""
+"""Largest number in a real column without standardisation; the inverse is the smallest range of a column that varies."""
 
 BYTES_PER_CELL = 8
 

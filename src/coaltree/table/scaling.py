@@ -205,8 +205,12 @@ class ColumnScale(NamedTuple):
             values = np.asarray(self.center + self.scale * encoded)
             if self.power is not None:
                 return self.power.invert(values)
-        # Beside the largest numbers a code may stand for one beyond all numbers.
-        return np.where(np.isinf(values) & np.isfinite(encoded), np.copysign(LARGEST, values), values)
+            overflows = np.isinf(values) & np.isfinite(encoded)
+            if overflows.any():
+                # The sum may be a number all the same. Beside the largest ones a code may stand for one beyond all numbers.
+                halves = np.clip(self.center / 2 + self.scale / 2 * encoded, -LARGEST / 2, LARGEST / 2)
+                values = np.where(overflows, 2 * halves, values)
+        return values
 
     def decode_moments(self, mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of values with Gaussian codes; exact for all codes without power transform."""
@@ -231,21 +235,27 @@ class ColumnScale(NamedTuple):
         return np.where(known, self.decode(mean + reach) / 2 - self.decode(mean - reach) / 2, np.inf)
 
     def _decode_sd(self, sd: FloatArray) -> FloatArray:
-        """Return standard deviations in table units; those that are known stay finite."""
-        with np.errstate(over="ignore"):
-            return np.where(sd < np.inf, np.minimum(self.scale * sd, LARGEST), np.inf)
+        """Return standard deviations in table units; those that are known stay finite, and those above 0 positive."""
+        return np.where(sd < np.inf, _multiply(sd, self.scale), np.inf)
 
     def log_slope(self, values: FloatArray) -> FloatArray:
         """Return the log derivative of `encode`: the log density of a value minus that of its code."""
         slope = np.where(np.isnan(values), np.nan, 0.0) if self.power is None else self.power.log_slope(values)
         return np.asarray(slope - np.log(self.scale))
 
-    def unit_at(self, encoded: float) -> float:
-        """Return the derivative of a value by its code, which converts small standard deviations to table units."""
+    def decode_deviation(self, sd: float) -> float:
+        """Return a small standard deviation at the column's centre in table units; finite, and positive unless it is 0."""
         if self.power is None:
-            return self.scale
-        slope = float(self.log_slope(self.decode(np.array([encoded])))[0])
-        return float(np.exp(np.clip(-slope, -700.0, 700.0)))
+            return float(_multiply(sd, self.scale))
+        slope = float(self.log_slope(self.decode(np.zeros(1)))[0])
+        return float(_multiply(sd, float(np.exp(np.clip(-slope, -700.0, 700.0)))))
+
+
+def _multiply(sd: FloatArray | float, unit: float) -> FloatArray:
+    """Return standard deviations times a unit, moved to the nearest number above 0 where the product is none."""
+    with np.errstate(over="ignore", under="ignore"):
+        product = np.clip(np.multiply(sd, unit), _MIN_SCALE, LARGEST)
+    return np.where(np.equal(sd, 0.0), 0.0, product)
 
 
 def moments(values: FloatArray) -> tuple[float, float, bool]:
