@@ -20,7 +20,7 @@ import reference
 from coaltree.errors import InputError, InputWarning
 from coaltree.persist.schema import process_from_json, process_to_json
 from coaltree.predict.predictor import Predictor
-from coaltree.process.layout import SiteColumns
+from coaltree.process.declarations import SiteColumns
 from coaltree.process.multinomial import gradients
 from coaltree.tree.edit import without_leaves
 from model_files import model_bytes, model_record

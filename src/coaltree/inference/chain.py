@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,7 +76,7 @@ def room_for_chain(
     if unseen is None:
         forest = process.forest(X, slots_of(n))
     else:
-        weightless = (columns._replace(weight=np.zeros(len(columns.equilibrium))) for columns in unseen.declared)
+        weightless = (replace(columns, weight=np.zeros(len(columns.equilibrium))) for columns in unseen.declared)
         forest = make_forest([*process.columns(X), *weightless], slots_of(n))
     forest.set_power(power)
     return forest, History(n), BranchSegments(forest, 2 * n - 1)

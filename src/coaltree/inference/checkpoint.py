@@ -8,6 +8,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -23,13 +24,15 @@ from .kernels.neighbors import Lists
 
 
 def fingerprint(subject: Any, *settings: object) -> str:
-    """Return a digest of arrays and numbers, in nested tuples and lists, and of settings."""
+    """Return a digest of arrays and numbers, in nested tuples, lists and dataclasses, and of settings."""
     digest = hashlib.sha256(repr(settings).encode())
 
     def add(part: Any) -> None:
         if isinstance(part, tuple | list):
             for item in part:
                 add(item)
+        elif is_dataclass(part):
+            add([getattr(part, field.name) for field in fields(part)])
         elif part is not None:
             digest.update(np.asarray(part).tobytes())
 

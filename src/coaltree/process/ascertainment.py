@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tree.tree import Tree
+from .declarations import SiteColumns
 from .kernels.passes import climb_unseen
-from .layout import SiteColumns
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -26,9 +26,10 @@ from ..table.inputs import as_matrix
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree
 from .ascertainment import UnseenColumns
+from .declarations import Columns, GaussianColumns, SiteColumns
 from .kernels.messages import Forest
 from .kernels.passes import climb
-from .layout import Columns, Messages, make_forest
+from .layout import Messages, make_forest
 from .predictions import Predictions, Whitening
 
 FloatArray = NDArray[np.float64]
@@ -107,7 +108,7 @@ class Process(ABC):
 
     @abstractmethod
     def columns(self, X: FloatArray) -> list[Columns]:
-        """Declare the columns: their kinds, their parameters and the messages of the rows of X; see `coaltree.process.layout`.
+        """Declare the columns, their parameters and the messages of the rows of X; see `coaltree.process.declarations`.
 
         Called on a resolved process. Most processes return one declaration; see `n_declarations`.
         """
@@ -163,7 +164,26 @@ class Process(ABC):
 
     def forest(self, X: FloatArray, capacity: int, *, scan: bool = False, patterns: bool = True) -> Forest:
         """Return a forest of `capacity` slots whose first ones hold the messages of the rows of X; see `make_forest`."""
-        return make_forest(self.columns(X), capacity, scan, patterns)
+        columns = self.columns(X)
+        self._check_declared(columns, len(X))
+        return make_forest(columns, capacity, scan, patterns)
+
+    def _check_declared(self, columns: object, n_rows: int) -> None:
+        """Raise unless `columns` has declared all rows of a table, in as many declarations as it says."""
+        name = f"{type(self).__name__}.columns"
+        if not isinstance(columns, list) or not all(
+            isinstance(part, GaussianColumns | SiteColumns) for part in columns
+        ):
+            raise InputError(
+                f"{name} returned {quote(columns)}; it must return a list of GaussianColumns and SiteColumns."
+            )
+        if len(columns) != self.n_declarations:
+            raise InputError(
+                f"{name} returned {len(columns)} declaration(s), but n_declarations is {self.n_declarations}."
+            )
+        for part in columns:
+            if part.n_rows != n_rows:
+                raise InputError(f"{name} declared messages of {part.n_rows} row(s); the table has {n_rows}.")
 
     def subprocesses(self, n_columns: int) -> tuple[tuple[Process, tuple[int, ...]], ...]:
         """Return the independent processes that make up this one, with their columns: by default itself."""

@@ -12,6 +12,7 @@ from .._validation import quote
 from ..errors import InputError
 from ..tree.tree import Tree, check_tree
 from .base import ParameterSampler, WeightedTrees
+from .declarations import Columns
 from .gaussian import Gaussian, GaussianSampler, skip_singular
 from .gaussian_columns import (
     NOISE_RANGE,
@@ -22,7 +23,7 @@ from .gaussian_columns import (
     maximize_positive,
     scale_coordinates,
 )
-from .layout import Columns, GaussianMessages, Messages
+from .layout import GaussianMessages, Messages
 from .predictions import Predictions
 from .slice_sampling import positive_slice_step
 

@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import quote
 from ..errors import InputError
 from .base import PRIOR_SCALE, PRIOR_SHAPE, WeightedTrees
+from .declarations import GaussianColumns
 from .kernels.passes import contrasts
-from .layout import GaussianColumns, GaussianMessages, make_forest, read_messages
+from .layout import GaussianMessages, make_forest, read_messages
 
 FloatArray = NDArray[np.float64]
 

@@ -1,8 +1,7 @@
-"""Columns as processes declare them, and forests of their messages. A missing cell has a flat message: it is integrated out.
+"""Forests of the messages of declared columns. A missing cell has a flat message: it is integrated out.
 
-A process declares the kind of its columns, Gaussian or sites with states, with the messages of the leaves and the parameters of
-that kind. `make_forest` combines the declarations of all parts of a table in the order that `coaltree.process.kernels.messages`
-requires, and `read_messages` returns the messages of each part.
+`make_forest` combines the declarations of all parts of a table in the order that `coaltree.process.kernels.messages` requires.
+`read_messages` returns the messages of each part.
 
 Columns with the same states, rate and equilibrium have the same likelihood on every tree, even if their states are numbered
 differently. Such a *site pattern* is one site of the forest, weighted by its number of columns. States of a column that have the
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .declarations import Columns, GaussianColumns, SiteColumns
 from .kernels.messages import Forest
 
 FloatArray = NDArray[np.float64]
@@ -28,33 +28,6 @@ IntArray = NDArray[np.intp]
 
 HASHED_ROWS = 64  # at once: no second table in memory
 MAX_PATTERNS = 0.75  # of all states: if more of them differ, each column is a site of its own
-
-
-class GaussianColumns(NamedTuple):
-    """Real columns that diffuse alike, in units of the diffusion; see `coaltree.process.kernels.messages`."""
-
-    mean: FloatArray  # (rows, columns), of the leaves' messages; 0 where a cell is missing
-    spread: FloatArray  # (rows, columns), or (rows, 1) if `complete`
-    complete: bool  # whether no cell is missing and all columns have the same noise
-    noisy: bool  # whether leaves have noise: of pairs that would merge at once the likelier ones then come first
-    rate: float = 0.0  # at which the past is forgotten; 0 for Brownian motion
-    log_scale: FloatArray | None = None  # (columns,), log of the units, for Brownian motion
-    root_variance: float = 1.0  # of the proper root that flat clusters are compared with, for Brownian motion
-    center: FloatArray | None = None  # (columns,), what was taken off every row
-    weight: FloatArray | None = None  # (columns,), powers to which their likelihoods are raised; 1 if not given
-
-
-class SiteColumns(NamedTuple):
-    """Columns of states that are redrawn from an equilibrium at some rate."""
-
-    message: FloatArray  # (rows, states of all columns), ``M_k``, with ``sum_k q_k M_k = 1`` in every column
-    equilibrium: Sequence[FloatArray]  # of each column
-    rate: FloatArray  # (columns,)
-    noisy: bool
-    weight: FloatArray | None = None  # (columns,), powers to which their likelihoods are raised; 1 if not given
-
-
-Columns: TypeAlias = GaussianColumns | SiteColumns
 
 
 class GaussianMessages(NamedTuple):

@@ -17,7 +17,8 @@ from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
 from .ascertainment import UnseenColumns
 from .base import ParameterSampler, Process, WeightedTrees
-from .layout import Columns, Messages
+from .declarations import Columns
+from .layout import Messages
 from .predictions import Predictions, Whitening
 
 FloatArray = NDArray[np.float64]

@@ -33,8 +33,9 @@ from .base import (
     indexed_names,
 )
 from .categorical_columns import SetCells, check_equilibria, check_noise, is_flat, project_points, smoothed_shares
+from .declarations import Columns, SiteColumns
 from .kernels.passes import draw_redraws, expected_redraws
-from .layout import Columns, Messages, SiteColumns, SiteMessages
+from .layout import Messages, SiteMessages
 from .likelihood import Beliefs
 from .predictions import Predictions
 

@@ -16,6 +16,7 @@ from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
 from .base import PRIOR_SCALE, PRIOR_SHAPE, RATE_RANGE, ParameterSampler, WeightedTrees
 from .covariance_sampling import CovarianceSampler
+from .declarations import Columns, GaussianColumns
 from .gaussian import Gaussian, GaussianSampler, skip_singular
 from .gaussian_columns import (
     MAX_VALUE,
@@ -29,7 +30,7 @@ from .gaussian_columns import (
     maximize_positive,
     scale_coordinates,
 )
-from .layout import Columns, GaussianColumns, GaussianMessages, Messages
+from .layout import GaussianMessages, Messages
 from .predictions import Predictions
 from .slice_sampling import positive_slice_step
 

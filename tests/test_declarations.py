@@ -1,0 +1,114 @@
+"""Declared columns: what kernels would read past, or misread, is rejected where it is declared."""
+
+import numpy as np
+import pytest
+
+import coaltree as ct
+import reference
+from coaltree.errors import InputError
+from coaltree.process.declarations import GaussianColumns, SiteColumns
+
+X = np.random.default_rng(0).normal(size=(12, 3))
+SPREAD = np.full(X.shape, 0.1)
+REAL = {"mean": X, "spread": SPREAD, "complete": False, "noisy": True, "log_scale": np.zeros(3)}
+PAST = REAL | {"rate": 0.5, "log_scale": None}  # Ornstein-Uhlenbeck
+Q = (np.array([0.2, 0.8]), np.array([0.5, 0.25, 0.25]))
+SITES = {"message": np.ones((4, 5)), "equilibrium": Q, "rate": np.ones(2), "noisy": True}
+
+
+def changed(values, at, value):
+    values = np.array(values, dtype=float)
+    values[at] = value
+    return values
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"log_scale": None}, ["log_scale", "missing", "rate=0"]),
+        ({"log_scale": np.zeros(2)}, ["log_scale", "(2,)", "(3,)"]),
+        ({"log_scale": 0.0}, ["log_scale", "()", "(3,)"]),
+        ({"log_scale": [0.0, np.inf, 0.0]}, ["log_scale[1]", "inf", "finite"]),
+        ({"mean": X[0]}, ["mean", "(3,)", "(any, any)"]),
+        ({"mean": changed(X, (4, 1), np.nan)}, ["mean[4, 1]", "nan", "finite"]),
+        ({"mean": "many"}, ["mean", "'many'", "numbers"]),
+        ({"mean": [[0.0], [0.0, 1.0]]}, ["mean", "numbers"]),
+        ({"spread": SPREAD[:, :1]}, ["spread", "(12, 1)", "(12, 3)", "mean"]),
+        ({"spread": SPREAD[:7]}, ["spread", "(7, 3)", "(12, 3)"]),
+        ({"spread": changed(SPREAD, (2, 0), -1.0)}, ["spread[2, 0]", "-1", "0 or more"]),
+        ({"complete": True}, ["spread", "(12, 3)", "(12, 1)", "complete"]),
+        ({"complete": True, "spread": changed(SPREAD[:, :1], 3, np.inf)}, ["spread", "inf", "complete"]),
+        ({"rate": -1.0}, ["rate", "-1", "0 or more"]),
+        ({"rate": np.ones(3)}, ["rate", "one number"]),
+        ({"root_variance": 0.0}, ["root_variance", "0.0", "positive"]),
+        ({"center": np.zeros((12, 3))}, ["center", "(12, 3)", "(3,)"]),
+        ({"weight": np.ones(1)}, ["weight", "(1,)", "(3,)"]),
+        ({"weight": [1.0, -1.0, 1.0]}, ["weight[1]", "-1", "0 or more"]),
+        (PAST | {"spread": changed(SPREAD, (2, 0), 1.5)}, ["spread[2, 0]", "1.5", "0 to 1"]),
+        (PAST | {"rate": np.inf}, ["rate", "inf", "finite"]),
+    ],
+)
+def test_wrong_real_columns_are_rejected(changes, words):
+    with pytest.raises(InputError) as caught:
+        GaussianColumns(**REAL | changes)
+    assert all(word in str(caught.value) for word in ["GaussianColumns", *words]), caught.value
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"message": np.ones((4, 4))}, ["message", "(4, 4)", "(any, 5)", "equilibrium"]),
+        ({"message": np.ones(5)}, ["message", "(5,)"]),
+        ({"message": changed(np.ones((4, 5)), (1, 2), np.nan)}, ["message[1, 2]", "nan"]),
+        ({"message": changed(np.ones((4, 5)), (1, 2), -1.0)}, ["message[1, 2]", "-1", "0 or more"]),
+        ({"message": changed(np.ones((4, 5)), (3, 2), 2.0)}, ["row 3, column 1", "1.5", "add up to 1"]),
+        ({"equilibrium": [Q[0], [0.5, 0.5, 0.5]]}, ["equilibrium[1]", "0.5", "add up to 1"]),
+        ({"equilibrium": [Q[0], [0.5, 0.5, 0.0]]}, ["equilibrium[1]", "positive"]),
+        ({"equilibrium": [Q[0], []]}, ["equilibrium[1]"]),
+        ({"rate": np.ones(3)}, ["rate", "(3,)", "(2,)"]),
+        ({"rate": 1.0}, ["rate", "()", "(2,)"]),
+        ({"rate": [1.0, np.nan]}, ["rate[1]", "nan"]),
+        ({"weight": np.ones(5)}, ["weight", "(5,)", "(2,)"]),
+    ],
+)
+def test_wrong_site_columns_are_rejected(changes, words):
+    with pytest.raises(InputError) as caught:
+        SiteColumns(**SITES | changes)
+    assert all(word in str(caught.value) for word in ["SiteColumns", *words]), caught.value
+
+
+class Diffusion(ct.Brownian):
+    """Brownian motion whose declaration is whatever a test says."""
+
+    declared = None
+
+    def columns(self, X):
+        return type(self).declared
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        ([GaussianColumns(**REAL | {"mean": X[:5], "spread": SPREAD[:5]})], ["5 row(s)", "12"]),
+        ([GaussianColumns(**REAL), GaussianColumns(**REAL)], ["2 declaration(s)", "n_declarations is 1"]),
+        (GaussianColumns(**REAL), ["list"]),
+        ([X], ["list"]),
+    ],
+)
+def test_declarations_of_another_table_are_rejected(declared, words, monkeypatch):
+    monkeypatch.setattr(Diffusion, "declared", declared)
+    with pytest.raises(InputError) as caught:
+        Diffusion().log_likelihood(ct.simulate_tree(12, random_state=0), X)
+    assert all(word in str(caught.value) for word in ["Diffusion.columns", *words]), caught.value
+
+
+@pytest.mark.parametrize("as_declared", [np.asarray, np.asfortranarray, lambda values: values.tolist()])
+@pytest.mark.parametrize("complete", [False, True])
+def test_declaration_takes_any_numbers(as_declared, complete, monkeypatch):
+    """Lists and arrays of any layout, against the likelihood of a whole covariance matrix."""
+    tree = ct.simulate_tree(12, random_state=0)
+    spread = SPREAD[:, :1] if complete else SPREAD
+    declared = GaussianColumns(as_declared(X), as_declared(spread), complete, True, 0, [0, 0, 0])
+    monkeypatch.setattr(Diffusion, "declared", [declared])
+    process = Diffusion(1.0, 0.1)
+    assert process.log_likelihood(tree, X) == pytest.approx(reference.log_likelihood(tree, X, ct.Brownian(1.0, 0.1)))
