@@ -22,6 +22,7 @@ from coaltree.predict import groups
 from coaltree.predict import predictor as spread
 from coaltree.predict.results import RealCells
 from coaltree.table.inputs import compute_dask
+from coaltree.workflow import comparison
 from command_line import check_sentence, command_in
 from named import check_named, refused
 from test_neighbors import PROCESSES, simulated
@@ -616,3 +617,25 @@ def test_commands_read_parquet_folder(command, table, tmp_path):
     folder_of(tmp_path / "whole", table)
     assert command("impute", "whole", "-o", "copied.parquet", *options[:4], "--no-id")[0] == 0
     np.testing.assert_array_equal(pl.read_parquet(tmp_path / "copied.parquet").to_numpy(), table)
+
+
+def test_fit_command_computes_evidence_on_cluster(client, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("typer")
+    for name in ("N_RUNS", "N_CHAINS", "N_SAMPLES"):
+        monkeypatch.setattr(comparison, name, 2)
+    addresses = []
+
+    def evidence(*arguments, client, **options):
+        addresses.append(client and client.scheduler.address)
+        return ct.evidence(*arguments, client=client, **options)
+
+    monkeypatch.setattr(comparison, "evidence", evidence)
+    (tmp_path / "t.csv").write_text("x\n1\n2\n4\n8\n")
+    run = command_in(tmp_path, monkeypatch, capsys)
+    fit = ["fit", "t.csv", "--evidence", "--no-id", "-o"]
+    assert run(*fit, "here")[0] == 0
+    assert set(addresses) == {None}
+    addresses.clear()
+    assert run(*fit, "there", "--dask", client.scheduler.address)[0] == 0
+    assert set(addresses) == {client.scheduler.address}
+    assert (tmp_path / "there" / "evidence.csv").read_bytes() == (tmp_path / "here" / "evidence.csv").read_bytes()

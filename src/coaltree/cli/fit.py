@@ -313,7 +313,7 @@ def fit(
             model, facts = fit_and_write(
                 fit_settings, rows, source, settings | method_settings, notes, folder, report, checkpoint, quote_names
             )
-            comparison = add_evidence(model, seed or 0, evidence, facts, notes, folder)
+            comparison = add_evidence(model, seed or 0, evidence, facts, notes, folder, fit_settings.client)
             add_report(model, source, report, notes, folder, comparison)
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)
@@ -383,7 +383,13 @@ def _add_traces(model: FittedModel, folder: OutputFolder) -> None:
 
 
 def add_evidence(
-    model: FittedModel, seed: int, compare: bool, facts: dict[str, Any], notes: Notes, folder: OutputFolder
+    model: FittedModel,
+    seed: int,
+    compare: bool,
+    facts: dict[str, Any],
+    notes: Notes,
+    folder: OutputFolder,
+    client: Any,
 ) -> list[ComparedModel]:
     """Compare models, and put the table into the folder and the summary; or discard that of an earlier fit."""
     if not compare:
@@ -393,7 +399,7 @@ def add_evidence(
     from ..workflow.comparison import compare_models, describe_comparison
 
     with notes.time_step("evidence"), progress_bar(not notes.quiet) as report:
-        comparison = compare_models(model, seed, report)
+        comparison = compare_models(model, seed, report, client)
     facts["evidence"] = [candidate.facts() for candidate in comparison]
     facts["evidence_in_words"] = describe_comparison(comparison)
     folder.add("evidence.csv", evidence_csv(facts["evidence"]))

@@ -110,7 +110,7 @@ def check_rows_for_evidence(n_rows: int, name: str) -> None:
 
 
 def compare_models(
-    model: FittedModel, random_state: RandomState = 0, progress: Progress | None = None
+    model: FittedModel, random_state: RandomState = 0, progress: Progress | None = None, client: Any = None
 ) -> list[ComparedModel]:
     """Compare models of the table of a fit by their evidence.
 
@@ -120,6 +120,8 @@ def compare_models(
     random_state : int, Generator, RandomState or None, default 0
     progress : callable, optional
         Called regularly with the share of the work done, and a few words.
+    client : distributed.Client, optional
+        Runs the chains on the workers of a Dask cluster; the model does not keep that of its fit.
 
     Returns
     -------
@@ -148,7 +150,7 @@ def compare_models(
                 n_chains=N_CHAINS,
                 n_samples=N_SAMPLES,
                 n_jobs=model.settings.n_jobs,
-                client=model.settings.client,
+                client=client,
                 random_state=rng,
                 progress=report,
             )
