@@ -1,6 +1,7 @@
 """The neighbour search: trees as good as those of the exact search, on tables of many kinds."""
 
 import importlib
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy.spatial import cKDTree
 
 import coaltree as ct
 from coaltree.errors import InputError
+from coaltree.inference import neighbors
 from coaltree.inference.executors import ThreadExecutor
 from coaltree.inference.neighbors import MAX_CELL_SIZE, find_nearest
 from coaltree.process import base, brownian, gaussian
@@ -144,11 +146,31 @@ def test_neighbor_search_of_degenerate_tables(shape, noise, monkeypatch):
     assert exact[1].log_joint > exact[0].log_joint - 1e-3 * max(abs(exact[0].log_joint), 10 * len(X[::4]))
 
 
-def test_neighbor_search_work_grows_subquadratically():
-    """Ten distinct rows, repeated many times: each round halves the lineages, and few are left for the exact search."""
-    X = np.arange(10.0)[np.random.default_rng(0).integers(10, size=10_000), None]
-    shares = []
+def test_neighbor_search_work_grows_subquadratically(monkeypatch):
+    """Ten tight groups of rows: each round halves the lineages, and few are left for the exact search."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(rng.integers(10, size=10_000), 1e-3)[:, None]
+    searched, shares, left = [], [], []
+    find, merge = neighbors.find_nearest, greedy.merge_neighbors
+
+    def find_nearest(points, *rest):
+        searched.append(points.shape[1])
+        return find(points, *rest)
+
+    def merge_neighbors(forest, process, nodes, *rest):
+        lists, done, rounds = merge(forest, process, nodes, *rest)
+        left.append(len(nodes) - done)
+        return lists, done, rounds
+
+    monkeypatch.setattr(neighbors, "find_nearest", find_nearest)
+    monkeypatch.setattr(greedy, "merge_neighbors", merge_neighbors)
+    monkeypatch.setattr(greedy, "MIN_LINEAGES_IN_SPACE", 200)
+    monkeypatch.setattr(greedy, "MIN_LINEAGES", 200)
     ct.greedy(X, ct.Brownian(1.0, 0.1), search="neighbors", progress=lambda share, live: shares.append(share))
+    assert searched[0] == 10_000
+    assert all(after <= 0.6 * before for before, after in pairwise(searched))
+    assert searched[-1] <= 400
+    assert left == [200]
     assert shares[-1] == 1.0
     assert np.all(np.diff(shares) >= 0)
 
