@@ -236,6 +236,11 @@ def test_plot_size_follows_tree_and_options(command, tmp_path):
         assert command("plot", "t.nwk", "-o", f"{side}.png", "--orientation", side, "--title", "t")[0] == 0
         shapes[side] = pixels(tmp_path / f"{side}.png")
     assert len({shape.tobytes() for shape in shapes.values()}) == 4
+    assert command("plot", "t.nwk", "-o", "c.png", "--layout", "circular", "--n-clusters", "12", "--title", "t")[0] == 0
+    height, width = pixels(tmp_path / "c.png").shape[:2]
+    assert width == pytest.approx(height, rel=0.35)
+    # the names around the circle, and the branches in the colours of the clusters
+    assert len(np.unique(pixels(tmp_path / "c.png").reshape(-1, 4), axis=0)) > 50
 
 
 def test_plot_options_reach_drawing(command, models, tmp_path, monkeypatch):
@@ -262,13 +267,17 @@ def test_plot_options_reach_drawing(command, models, tmp_path, monkeypatch):
     assert options["labels"] == [f"cluster {label}" for label in model.labels_]
     assert options["collapse"] == "auto"
     assert sorted(named.pop()) == sorted(tree.leaf_names)
+    assert options["layout"] == "rectangular"
     arguments = ("--n-clusters", "4", "--collapse", "5", "--no-names", "--orientation", "top")
     assert command("plot", models / "one.coaltree", "-o", "p.png", *arguments)[0] == 0
     _, options = calls.pop()
     assert not named
     assert len(set(options["labels"])) == 4
     assert (options["leaf_names"], options["collapse"], options["orientation"]) == (False, 5, "top")
-    assert command("plot", models / "many.coaltree", "-o", "p.png")[0] == 0
+    assert command("plot", models / "many.coaltree", "-o", "p.png", "--layout", "circular")[0] == 0
+    assert calls[0][1]["layout"] == "circular"
+    assert calls[0][1]["leaf_names"] == "auto"
+    assert calls[0][1]["support"]
     assert isinstance(calls.pop()[0], ct.SummaryTree)
     (tmp_path / "t.nwk").write_text("(a:1,b:1);")
     assert command("plot", "t.nwk", "-o", "p.png")[0] == 0

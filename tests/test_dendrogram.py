@@ -3,7 +3,7 @@
 import builtins
 import io
 import sys
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import matplotlib as mpl
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.cluster.hierarchy import fcluster
 
 from coaltree.errors import InputError, MissingDependencyError
 from coaltree.plot.dendrogram import plot_dendrogram
-from coaltree.plot.style import MIXED, PALETTE
+from coaltree.plot.style import MIXED, PALETTE, distinct_colors
 from coaltree.tree.coalescent import simulate_tree
 from coaltree.tree.layout import elbows, node_positions
 from coaltree.tree.tree import Tree
@@ -181,15 +181,54 @@ def test_neighboring_clusters_have_different_colours(ax):
     assert all(shade[i] != shade[i + 1] for i in range(39))
 
 
-@pytest.mark.parametrize(("n_clusters", "legend"), [(1, False), (2, True), (12, True), (13, False)])
-def test_legend_is_drawn_for_two_to_twelve_clusters(ax, n_clusters, legend):
-    plot_dendrogram(simulate_tree(26, 1), labels=np.arange(26) % n_clusters, ax=ax)
+@pytest.mark.parametrize(("n_clusters", "legend"), [(1, False), (2, True), (30, True), (31, False)])
+def test_legend_is_drawn_for_two_to_thirty_clusters(ax, n_clusters, legend):
+    plot_dendrogram(simulate_tree(40, 1), labels=np.arange(40) % n_clusters, ax=ax)
     assert (ax.get_legend() is not None) == legend
 
 
 def test_legend_lists_clusters_in_order(ax):
     plot_dendrogram(simulate_tree(11, 1), labels=[f"c{i}" for i in range(11)], ax=ax)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [f"c{i}" for i in range(11)]
+
+
+@pytest.mark.parametrize("n_clusters", [9, 10, 60, 100])
+def test_clusters_have_different_colours(ax, n_clusters):
+    plot_dendrogram(simulate_tree(100, 1), labels=np.arange(100) % n_clusters, colors=None, ax=ax)
+    at_leaves = [tuple(color) for color in lines(ax).get_colors()]
+    assert len(set(at_leaves) - {to_rgba(MIXED)}) == n_clusters
+    colors = distinct_colors(n_clusters)
+    assert colors[:9] == list(PALETTE)
+    for color in colors:  # neither too pale for white paper nor black: relative luminance
+        red, green, blue = (float(channel) for channel in to_rgba(color)[:3])
+        assert 0.01 < 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 < 0.75
+
+
+@pytest.mark.parametrize(("labels", "layout"), [(12, "circular"), (25, "circular"), (25, "rectangular")])
+def test_long_legend_is_inside_figure_and_above_tree(pyplot, labels, layout):
+    ax = plot_dendrogram(simulate_tree(40, 2), labels=[f"cluster {k % labels}" for k in range(40)], layout=layout)
+    ax.figure.canvas.draw()
+    legend = ax.get_legend().get_window_extent()
+    names = ax.texts if layout == "circular" else ax.get_yticklabels()
+    assert legend.y1 <= ax.figure.bbox.y1
+    assert legend.x1 <= ax.figure.bbox.x1
+    assert all(text.get_window_extent().y1 <= legend.y0 + 1 for text in names)
+
+
+@pytest.mark.parametrize("layout", ["rectangular", "circular"])
+def test_support_numbers_do_not_touch(pyplot, layout):
+    tree = simulate_tree(67, 3)
+    ax = plot_dendrogram(tree, support=np.linspace(0, 1, 66), layout=layout)
+    ax.figure.canvas.draw()
+    numbers = [text for text in ax.texts if text.get_path_effects()]
+    visible = [text.get_window_extent() for text in numbers if text.get_visible()]
+    others = [text.get_window_extent() for text in ax.texts if text not in numbers]
+    assert 5 < len(visible) < 65
+    assert not any(one.overlaps(other) for one, other in combinations(visible, 2))
+    assert not any(one.overlaps(other) for one in visible for other in others)
+    ax.figure.set_size_inches(60, 60)  # there is room for more
+    ax.figure.canvas.draw()
+    assert sum(text.get_visible() for text in numbers) > len(visible)
 
 
 @pytest.mark.parametrize("orientation", ["left", "right", "top", "bottom"])

@@ -179,6 +179,42 @@ def test_heatmap_key_names_clusters_and_categories(model):
     assert lines == ["cluster", "east", "west", "colour", "blue", "green", "red", "wings", "False", "True"]
 
 
+def test_heatmap_key_has_several_columns(short_chains):
+    """Up to four; what does not fit is counted."""
+    rng = np.random.default_rng(0)
+    for n_columns, is_full in [(9, False), (40, True)]:
+        frame = pd.DataFrame({f"c{j}": rng.choice(list("vwxyz"), 60) for j in range(n_columns)})
+        axes = ct.plot_heatmap(ct.CoalescentClustering(n_clusters=12).fit(frame))
+        legend = axes["key"].get_legend()
+        headings = [
+            text.get_text() for text in legend.get_texts() if text.get_fontweight() == "bold" and text.get_text()
+        ]
+        if is_full:
+            hidden = n_columns - (len(headings) - 2)
+            assert headings[-1] == f"and {hidden} columns more"
+            assert 0 < hidden < 25
+        else:
+            assert headings == ["cluster", *frame.columns]
+        axes["key"].figure.canvas.draw()
+        box = legend.get_window_extent()
+        assert box.x1 <= axes["key"].figure.bbox.x1 + 1
+        assert box.y0 >= axes["key"].figure.bbox.y0 - 1
+        plt.close("all")
+
+
+def test_density_plot_names_clusters(short_chains):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = ct.CoalescentClustering(n_clusters=10).fit(X)
+    ax = ct.plot_density(model, resolution=8)
+    legend = ax.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [str(k) for k in range(10)]
+    assert len({line.get_color() for line in legend.get_lines()}) == 10
+    ax.figure.canvas.draw()
+    assert legend.get_window_extent().y1 <= ax.figure.bbox.y1
+    assert ct.plot_density(model, resolution=8, tree=False).get_legend() is None
+    plt.close("all")
+
+
 def test_heatmap_draws_rare_categories_grey():
     frame = pd.DataFrame({"c": [f"c{i % 9}" for i in range(30)] + ["rare", "odd"], "x": np.arange(32.0)})
     model = ct.CoalescentClustering().fit(frame)

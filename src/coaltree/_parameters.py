@@ -30,6 +30,7 @@ TableFormat = Literal["csv", "tsv", "parquet", "nexus", "fasta", "phylip"]
 TreeFormat = Literal["newick", "nexus", "linkage", "npy", "json", "model"]
 PictureFormat = Literal["png", "svg", "pdf"]
 Orientation = Literal["left", "right", "top", "bottom"]
+Layout = Literal["rectangular", "circular"]
 
 
 class Constraint(Protocol):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import typer
 
 from .._cut import explicit_rule
-from .._parameters import Integer, Orientation, PictureFormat, TreeFormat, check_option
+from .._parameters import Integer, Layout, Orientation, PictureFormat, TreeFormat, check_option
 from ..errors import InputError
 from ..table.labels import count
 from .app import Notes, app, report_errors, suppress_output
@@ -88,6 +88,12 @@ def plot(
         Orientation,
         typer.Option(metavar="SIDE", help="Side of the root: left, right, top or bottom.", rich_help_panel=OUTPUT),
     ] = "left",
+    layout: Annotated[
+        Layout,
+        typer.Option(
+            metavar="LAYOUT", help="rectangular, or circular with the root in the centre.", rich_help_panel=OUTPUT
+        ),
+    ] = "rectangular",
     width: Annotated[
         float | None,
         typer.Option(
@@ -138,6 +144,7 @@ def plot(
                 width=width,
                 height=height,
                 orientation=orientation,
+                layout=layout,
                 names=not no_names,
                 collapse="auto" if collapse is None else collapse,
             )

@@ -12,13 +12,24 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._parameters import Orientation, PictureFormat
+from .._parameters import Layout, Orientation, PictureFormat
 from .._validation import quote
 from ..errors import InputError, MissingDependencyError
 from ..tree.summary import SummaryTree
 from ..tree.tree import Tree, check_tree
-from .style import FONT, SMALL_FONT, check_axes, color_nodes, font_fallbacks, new_axes, require_matplotlib
-from .visible_tree import VisibleTree, name_width, select_visible, short_name
+from .style import (
+    FONT,
+    SMALL_FONT,
+    check_axes,
+    color_nodes,
+    draw_legend,
+    font_fallbacks,
+    hide_overlaps,
+    legend_height,
+    new_axes,
+    require_matplotlib,
+)
+from .visible_tree import VisibleTree, name_width, select_visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,8 +39,6 @@ FloatArray = NDArray[np.float64]
 _MIN_FONT, _MAX_FONT = 4.0, FONT
 _MIN_CLADE_FONT = 6.0
 _SUPPORT_FONT, _SUPPORT_COLOR = 6.0, "#555555"
-
-Layout = Literal["rectangular", "circular"]
 
 # circular dendrograms
 _GAP = 0.04  # share of the circle without leaves, where the scale is
@@ -60,7 +69,7 @@ def plot_dendrogram(
     tree : Tree
     labels : iterable of hashable, length n, optional
         Flat cluster of each leaf, in row order. A branch or a collapsed clade has the colour of a cluster if all its
-        leaves are in that cluster, and is grey otherwise. Up to twelve clusters are named in a legend outside the axes.
+        leaves are in that cluster, and is grey otherwise. Up to thirty clusters are named in a legend outside the axes.
     ax : matplotlib Axes, optional
         Where to draw; by default a new pyplot figure whose size suits the number of leaves.
     orientation : {"left", "right", "top", "bottom"}, default "left"
@@ -74,14 +83,15 @@ def plot_dendrogram(
         Label of the axis of heights.
     colors : str, sequence or mapping, optional
         One colour for the tree without ``labels``; otherwise colours of the clusters in sorted order, repeated if
-        necessary, or a mapping from cluster to colour.
+        necessary, or a mapping from cluster to colour. By default up to a hundred clusters have different colours.
     linewidth : float, optional
         Width of the branches in points; by default thinner for more leaves.
     max_leaf_names : int, default 150
         Largest number of leaves or collapsed clades whose names ``"auto"`` shows.
     support : iterable of float, bool or "auto", default "auto"
         Share of trees with each merge's clade, most recent first, shown in per cent at the merge, except for NaN and the
-        root. True uses the support of a :class:`SummaryTree`, and so does ``"auto"`` if names are shown.
+        root; numbers that would touch others are left out. True uses the support of a :class:`SummaryTree`, and so does
+        ``"auto"`` if names are shown.
     collapse : int, "auto" or None, default "auto"
         Number of clades to show; all but the oldest merges are collapsed. A clade is a wedge from its root to height 0,
         labelled with its number of leaves and ``1 + log10(leaves) / 3`` times as wide as a leaf; clades of one leaf
@@ -134,10 +144,10 @@ def plot_dendrogram(
     points, inches = None, None
     circle = Circle(visible) if layout == "circular" else None
     if ax is None and circle:
-        size = circular_size(visible, names)
-        ax, inches = new_axes(size), min(size)
+        side = circular_size(visible, names)
+        ax, inches = new_axes((side, side + legend_height(legend, side))), side
     elif ax is None:
-        ax, points = _new_axes(visible, names, sideways)
+        ax, points = _new_axes(visible, names, sideways, legend)
     width = float(np.clip(20 / n**0.5, 0.6, 1.4)) if linewidth is None else linewidth
     branches = visible.branches()
     ax.add_collection(
@@ -162,14 +172,14 @@ def plot_dendrogram(
         if shares is not None and (names or not isinstance(support, str)):
             draw_circular_support(ax, circle, shares)
         if legend:
-            _draw_legend(ax, legend, "left")
+            draw_legend(ax, legend)
         return ax
     frame_dendrogram(ax, visible, orientation, height_label)
     draw_names(ax, visible, names, orientation, points, always=leaf_names is True)
     if shares is not None and (names or not isinstance(support, str)):
         _draw_support(ax, visible, shares, orientation)
     if legend:
-        _draw_legend(ax, legend, orientation)
+        draw_legend(ax, legend, below=orientation == "bottom")
     return ax
 
 
@@ -194,15 +204,15 @@ def _draw_wedges(ax: Axes, wedges: list[NDArray[np.float64]], shades: list[Any],
     )
 
 
-def _new_axes(visible: VisibleTree, names: list[str], sideways: bool) -> tuple[Axes, float]:
-    """Create a figure with room for every name.
+def _new_axes(visible: VisibleTree, names: list[str], sideways: bool, legend: dict[str, Any]) -> tuple[Axes, float]:
+    """Create a figure with room for every name and for the legend.
 
     Returns the axes and their extent along the leaves in points, which matplotlib knows only after drawing.
     """
     longest = max(map(name_width, names), default=0.0) * 0.6 * _MAX_FONT / 72
     across = extent(visible, 40.0) if names else 4.6
-    size = (5.5 + longest, across + 0.9) if sideways else (max(across + 0.9, 3.0), 4.0 + longest)
-    return new_axes(size), 72 * across
+    width, height = (5.5 + longest, across + 0.9) if sideways else (max(across + 0.9, 3.0), 4.0 + longest)
+    return new_axes((width, height + legend_height(legend, width))), 72 * across
 
 
 def extent(visible: VisibleTree, max_inches: float = math.inf) -> float:
@@ -346,7 +356,7 @@ def _check_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
 
 
 def _draw_support(ax: Axes, visible: VisibleTree, shares: NDArray[np.float64], orientation: Orientation) -> None:
-    """Write per cents at the merges, on the side of the root; the support of the root itself is always 1."""
+    """Write per cents at the merges, on the side of the root, where they fit; the support of the root itself is always 1."""
     from matplotlib.patheffects import withStroke
 
     n = visible.n_tips
@@ -357,9 +367,10 @@ def _draw_support(ax: Axes, visible: VisibleTree, shares: NDArray[np.float64], o
     merges = list(
         zip(visible_shares.tolist(), visible.positions[n:].tolist(), visible.heights[n:].tolist(), strict=True)
     )
-    for share, place, height in merges[:-1]:
+    texts = []
+    for share, place, height in merges[-2::-1]:  # the oldest first, which have most room
         if share == share:
-            ax.annotate(
+            text = ax.annotate(
                 f"{100 * share:.0f}",
                 (height, place) if sideways else (place, height),
                 xytext=away,
@@ -371,32 +382,8 @@ def _draw_support(ax: Axes, visible: VisibleTree, shares: NDArray[np.float64], o
                 annotation_clip=True,
                 path_effects=[withStroke(linewidth=1.5, foreground="white")],  # it overlaps branches
             )
-
-
-def _draw_legend(ax: Axes, legend: dict[str, Any], orientation: Orientation) -> None:
-    """Add a legend of the clusters outside the axes, away from the names."""
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], color=color, linewidth=2.5) for color in legend.values()]
-    names = [short_name(name) for name in legend]
-    below = orientation == "bottom"
-    rows = -(-len(names) // max(1, int(60 / (max(map(name_width, names)) + 7))))
-    visible = ax.legend(
-        handles,
-        [" "] * len(names),
-        loc="upper left" if below else "lower left",
-        bbox_to_anchor=(0.0, 0.0 if below else 1.0),
-        ncols=-(-len(names) // rows),
-        frameon=False,
-        fontsize=_MAX_FONT,
-        handlelength=1.4,
-        columnspacing=1.4,
-        borderaxespad=0.4,
-    )
-    # Set afterwards, because matplotlib hides labels that begin with an underscore.
-    for text, name in zip(visible.get_texts(), names, strict=True):
-        text.set_parse_math(False)
-        text.set_text(name)
+            texts.append(text)
+    hide_overlaps(ax, texts)
 
 
 # Pictures show names for up to this number of leaves, and do not grow beyond it.
@@ -421,6 +408,7 @@ def dendrogram_bytes(
     width: float | None = None,
     height: float | None = None,
     orientation: Orientation = "left",
+    layout: Layout = "rectangular",
     names: bool = True,
     collapse: int | Literal["auto"] | None = "auto",
 ) -> bytes:
@@ -436,7 +424,7 @@ def dendrogram_bytes(
     kind : {"png", "svg", "pdf"}, default "png"
     width, height : float, optional
         Inches; by default as much as the names need.
-    orientation, collapse
+    orientation, layout, collapse
         As of `plot_dendrogram`.
     names : bool, default True
         Show the names of leaves, if they fit.
@@ -454,7 +442,7 @@ def dendrogram_bytes(
             'Dendrograms need matplotlib, which is not installed; run: pip install "coaltree[cli]"'
         ) from error
     visible = select_visible(tree, collapse)
-    size = _default_size(visible, orientation, names)
+    size = _default_size(visible, orientation, layout, names)
     fixed = width is not None or height is not None
     figure = Figure(figsize=(width or size[0], height or size[1]), dpi=_DPI, layout="constrained" if fixed else None)
     canvas = FigureCanvasAgg(figure)
@@ -465,12 +453,13 @@ def dendrogram_bytes(
         # If no size is given, the axes fill the figure, so that the size of names is known, and the picture is cropped.
         ax = figure.add_subplot() if fixed else figure.add_axes((0.0, 0.0, 1.0, 1.0))
         has_names = names and visible.n_tips <= MAX_NAMED_LEAVES
-        as_texts = has_names and orientation in ("left", "right")
+        as_texts = has_names and layout == "rectangular" and orientation in ("left", "right")
         plot_dendrogram(
             tree,
             labels=clusters,
             ax=ax,
             orientation=orientation,
+            layout=layout,
             leaf_names="auto" if has_names and not as_texts else False,
             max_leaf_names=MAX_NAMED_LEAVES,
             support=has_names and isinstance(tree, SummaryTree),
@@ -490,8 +479,11 @@ def dendrogram_bytes(
     return picture.getvalue()
 
 
-def _default_size(visible: VisibleTree, orientation: Orientation, names: bool) -> tuple[float, float]:
+def _default_size(visible: VisibleTree, orientation: Orientation, layout: Layout, names: bool) -> tuple[float, float]:
     """Return width and height of a picture with room for the names."""
+    if layout == "circular":
+        side = circular_size(visible, visible.tip_labels() if names and visible.n_tips <= MAX_NAMED_LEAVES else [])
+        return side, side
     along = extent(visible) if names and visible.n_tips <= MAX_NAMED_LEAVES else _LONGEST
     return (_ACROSS, along) if orientation in ("left", "right") else (max(along, 3.0), _ACROSS)
 
@@ -554,19 +546,18 @@ class Circle:
         return sectors
 
 
-def circular_size(visible: VisibleTree, names: list[str]) -> tuple[float, float]:
-    """Return the inches of a figure in which names do not touch."""
+def circular_size(visible: VisibleTree, names: list[str]) -> float:
+    """Return the inches of the side of a figure in which names do not touch."""
     longest = max(map(name_width, names), default=0.0) * _LETTER * _MAX_FONT / 72
     radius = np.clip(0.14 * visible.span / (2 * math.pi), 1.6, 8.0)
-    side = float(2 * (radius + longest) + 0.6)
-    return side, side
+    return float(2 * (radius + longest) + 0.6)
 
 
 def frame_circle(ax: Axes, circle: Circle, height_label: str) -> None:
     """Draw the circles of some heights with their values, and hide the axes."""
     from matplotlib.ticker import MaxNLocator
 
-    ax.set_aspect("equal")
+    ax.set_aspect("equal", anchor="N")  # at the top, where the legend is
     ax.set_axis_off()
     ax.set_xlim(-1.03, 1.03)
     ax.set_ylim(-1.03, 1.03)
@@ -619,16 +610,16 @@ def draw_circular_names(ax: Axes, circle: Circle, names: list[str], inches: floa
 
 
 def draw_circular_support(ax: Axes, circle: Circle, shares: FloatArray) -> None:
-    """Write per cents at the merges; the support of the root itself is always 1."""
+    """Write per cents at the merges, where they fit; the support of the root itself is always 1."""
     from matplotlib.patheffects import withStroke
 
-    visible = circle.visible
+    visible, obstacles, texts = circle.visible, list(ax.texts), []
     n = visible.n_tips
     points = circle.points(visible.positions[n:], visible.heights[n:])
     visible_shares: list[Any] = shares[len(shares) - n + 1 :].tolist()
-    for share, (x, y) in list(zip(visible_shares, points.tolist(), strict=True))[:-1]:
+    for share, (x, y) in list(zip(visible_shares, points.tolist(), strict=True))[-2::-1]:  # the oldest first
         if share == share:
-            ax.text(
+            text = ax.text(
                 x,
                 y,
                 f"{100 * share:.0f}",
@@ -639,3 +630,5 @@ def draw_circular_support(ax: Axes, circle: Circle, shares: FloatArray) -> None:
                 clip_on=True,
                 path_effects=[withStroke(linewidth=1.5, foreground="white")],
             )
+            texts.append(text)
+    hide_overlaps(ax, texts, obstacles)

@@ -14,7 +14,17 @@ from ..process.likelihood import Beliefs
 from ..table.encoding import EncodedColumn, encoded_columns
 from ..table.labels import listing
 from ..workflow.model import FittedModel, check_fitted_model
-from .style import PLAIN, SMALL_FONT, check_axes, color_nodes, new_axes, require_matplotlib, set_axis_label
+from .style import (
+    PLAIN,
+    SMALL_FONT,
+    check_axes,
+    color_nodes,
+    draw_legend,
+    legend_height,
+    new_axes,
+    require_matplotlib,
+    set_axis_label,
+)
 from .visible_tree import N_COLLAPSED_CLADES, select_visible
 
 if TYPE_CHECKING:
@@ -51,7 +61,8 @@ def plot_density(
     ax : matplotlib Axes, optional
         Where to draw; by default a new pyplot figure.
     tree : bool, default True
-        Draw the tree, with the colours of the model's clusters. For more than 200 leaves, only the 49 oldest merges are drawn.
+        Draw the tree, with the colours of the model's clusters; up to thirty are named above the axes. For more than 200 leaves,
+        only the 49 oldest merges are drawn.
     resolution : int, default 64
         Points of the grid along each axis.
     shares : sequence of float
@@ -86,7 +97,9 @@ def plot_density(
     grids = [_grid(table[:, column.position], column, int(resolution)) for column in (x_column, y_column)]
     density = _density(fitted, (x_column, y_column), grids, table.shape[1])
     levels = _levels(density, grids, inside)
-    ax = new_axes((5.6, 5.0)) if ax is None else ax
+    clusters = color_nodes(fitted.tree, np.arange(table.shape[0]), table.shape[0], fitted.labels, None).legend
+    if ax is None:
+        ax = new_axes((5.6, 5.0 + legend_height(clusters if tree else {}, 5.0)))
     if len(levels) > 1:
         ax.contourf(*grids, density, levels=[*levels, 1.001], cmap="Blues", alpha=0.9)
         ax.contour(*grids, density, levels=levels, colors="white", linewidths=0.4)
@@ -94,6 +107,7 @@ def plot_density(
     ax.set_ylim(grids[1][0], grids[1][-1])
     if tree:
         _draw_tree(ax, fitted, (x_column, y_column))
+        draw_legend(ax, clusters)
     set_axis_label(ax, "x", x_column.name)
     set_axis_label(ax, "y", y_column.name)
     ax.tick_params(labelsize=SMALL_FONT)

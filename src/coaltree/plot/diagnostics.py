@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..inference.results import MCMCResult, SMCResult
-from .style import FONT, PALETTE, SMALL_FONT, check_panels, hide_spines, new_panels, require_matplotlib
+from .style import FONT, SMALL_FONT, check_panels, distinct_colors, hide_spines, new_panels, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,12 +56,13 @@ def plot_traces(result: MCMCResult, *, axes: Mapping[str, Axes] | None = None) -
     panels = check_panels(axes, _TRACE_PANELS)
     require_matplotlib()
     panels = new_panels(_TRACE_PANELS, (6.5, 5.0)) if panels is None else panels
+    colors = distinct_colors(checked.n_chains)
     for name, ax in panels.items():
         for k, trace in enumerate(checked.traces[name]):
             ax.plot(
                 np.arange(len(trace)),
                 trace,
-                color=PALETTE[k % len(PALETTE)],
+                color=colors[k],
                 linewidth=0.7,
                 alpha=0.8,
                 label=f"chain {k + 1}",
@@ -138,8 +139,9 @@ def plot_evidence(result: SMCResult, *, axes: Mapping[str, Axes] | None = None) 
     n_runs, n_merges = checked.run_ess.shape
     merges = np.arange(1, n_merges + 1)
     runs = zip(checked.log_evidence_traces, checked.run_ess, checked.resampled, strict=True)
+    colors = distinct_colors(n_runs)
     for k, (evidences, ess, resampled) in enumerate(runs):
-        style: dict[str, Any] = {"color": PALETTE[k % len(PALETTE)], "linewidth": 1.2, "label": f"run {k}"}
+        style: dict[str, Any] = {"color": colors[k], "linewidth": 1.2, "label": f"run {k}"}
         panels["evidence"].plot(merges, evidences, **style)
         panels["ess"].plot(merges, ess, **style)
         panels["ess"].plot(

@@ -12,11 +12,11 @@ from .._cut import Cut
 from .._validation import quote
 from ..errors import InputError
 from ..table.encoding import EncodedColumn, encoded_columns
-from ..table.labels import listing
+from ..table.labels import count, listing
 from ..tree.sample import TreeSample, co_clustering_matrix
 from ..workflow.model import FittedModel, check_fitted_model
 from .dendrogram import draw_names, extent, plot_dendrogram
-from .style import FONT, LIGHT, MIXED, SMALL_FONT, check_panels, color_nodes, require_matplotlib
+from .style import FONT, LIGHT, MAX_LEGEND, MIXED, SMALL_FONT, check_panels, color_nodes, require_matplotlib
 from .visible_tree import VisibleTree, name_width, select_visible, short_name
 
 if TYPE_CHECKING:
@@ -26,11 +26,12 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 Key = Mapping[str, Mapping[str, Any]]  # colours by group and name
+KeyLine = tuple[str, Any]  # a name and its colour, or a heading and None
 
 MAX_NAMES = 150
 _TREE_WIDTH, _KEY_WIDTH = 2.2, 0.4  # inches
 _ACROSS = 4.6  # inches along the leaves without names
-_MAX_KEY_LINES = 36
+_MIN_KEY_LINES, _MAX_KEY_COLUMNS = MAX_LEGEND + 3, 4
 _KEY_PITCH = 0.19  # inches per line
 _BAR_BELOW, _BAR_HEIGHT = 14.0, 7.0  # points
 
@@ -82,16 +83,14 @@ def draw_dendrogram_panels(
     names = visible.tip_labels() if visible.n_tips <= MAX_NAMES else []
     panels = check_panels(axes, ("dendrogram", name, "key"))
     clusters = color_nodes(visible.original, visible.nodes, visible.n_tips, labels, colors).legend
-    lines = _key_lines({"cluster": clusters, **key})
+    default_height = extent(visible, 40.0) if names else _ACROSS
+    height = default_height if panels is None else panels["key"].get_window_extent().height / panels["key"].figure.dpi
+    columns = _key_columns({"cluster": clusters, **key}, max(_MIN_KEY_LINES, int(height / _KEY_PITCH)))
     if panels is None:
-        default_height = extent(visible, 40.0) if names else _ACROSS
+        key_width = sum(_text_width([name for name, _ in column], SMALL_FONT) + 0.35 for column in columns)
         size = (
-            _TREE_WIDTH
-            + (width or default_height)
-            + _text_width(names, FONT)
-            + _text_width([line for line, _ in lines], SMALL_FONT)
-            + 0.9,
-            _text_width(above, FONT) + max(default_height + 0.9, _KEY_PITCH * len(lines)) + 0.2,
+            _TREE_WIDTH + (width or default_height) + _text_width(names, FONT) + key_width + 0.6,
+            _text_width(above, FONT) + max(default_height + 0.9, _KEY_PITCH * max(map(len, columns), default=0)) + 0.2,
         )
         panels = _new_panels(size, {"dendrogram": _TREE_WIDTH, name: width or default_height, "key": _KEY_WIDTH})
         points = 72 * default_height
@@ -117,8 +116,8 @@ def draw_dendrogram_panels(
         spine.set_visible(False)
     draw_names(panel, visible, names, "left", points, always=False)
     panels["key"].set_axis_off()
-    if lines:
-        _draw_key(panels["key"], lines)
+    if columns:
+        _draw_key(panels["key"], columns)
     return DendrogramPanels(tree, panel, panels["key"], points)
 
 
@@ -140,28 +139,42 @@ def tip_edges(visible: VisibleTree) -> FloatArray:
     return np.concatenate([[0.0], np.cumsum(visible.widths[visible.tree.leaf_order])]) - 0.5
 
 
-def _key_lines(key: Key) -> list[tuple[str, Any]]:
-    """Return names and colours, by group with headings, as far as they fit."""
-    lines: list[tuple[str, Any]] = []
+def _key_columns(key: Key, n_lines: int) -> list[list[KeyLine]]:
+    """Return the lines of each column of the key: for each group a heading, then names and colours.
+
+    Groups that there is no room for are counted in the last line.
+    """
+    columns: list[list[KeyLine]] = [[]]
     for heading, group in key.items():
-        if group and len(lines) + len(group) < _MAX_KEY_LINES:
-            lines += [(heading, None), *group.items()]
-    return lines
+        lines = [(heading, None), *group.items()] if group else []
+        if len(columns[-1]) + len(lines) >= n_lines:  # one line is kept for the last one
+            columns.append([])
+        columns[-1] += lines
+    n_left = sum(color is None for column in columns[_MAX_KEY_COLUMNS:] for _, color in column)
+    columns = columns[:_MAX_KEY_COLUMNS]
+    if n_left:
+        columns[-1].append((f"and {count(n_left, 'column')} more", None))
+    return [column for column in columns if column]
 
 
-def _draw_key(ax: Axes, lines: list[tuple[str, Any]]) -> None:
+def _draw_key(ax: Axes, columns: list[list[KeyLine]]) -> None:
     from matplotlib.patches import Patch
 
+    n_lines = max(map(len, columns))
+    # Shorter columns are filled up, because a legend divides its lines evenly.
+    lines = [line for column in columns for line in [*column, *[("", None)] * (n_lines - len(column))]]
     handles = [Patch(facecolor="none" if color is None else color) for _, color in lines]
     legend = ax.legend(
         handles,
         [" "] * len(lines),
         loc="upper left",
         bbox_to_anchor=(0.0, 1.0),
+        ncols=len(columns),
         frameon=False,
         fontsize=SMALL_FONT,
         handlelength=1.0,
         handleheight=0.9,
+        columnspacing=1.5,
         borderaxespad=0.0,
     )
     # Set afterwards, because matplotlib hides labels that begin with an underscore.

@@ -6,6 +6,7 @@ import contextlib
 import re
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,10 +17,11 @@ from .._validation import quote, require_package
 from ..errors import InputError
 from ..metrics import encode_labels
 from ..tree.tree import Tree
-from .visible_tree import short_name
+from .visible_tree import name_width, short_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.text import Text
 
 # Fonts for scripts that matplotlib's own font lacks, used if installed.
 _FALLBACKS = (
@@ -61,7 +63,8 @@ def font_fallbacks() -> Iterator[None]:
         yield
 
 
-# Paul Tol's "muted" scheme: nine colours that colour-blind readers can distinguish, the most visible first.
+# Paul Tol's "muted" scheme: nine colours that colour-blind readers can distinguish, the most visible first. For more, see
+# `distinct_colors`.
 PALETTE = (
     "#332288",
     "#CC6677",
@@ -77,7 +80,55 @@ PALETTE = (
 LIGHT = ("#44BB99", "#EEDD88", "#FFAABB", "#BBCC33", "#99DDFF", "#EE8866", "#AAAA00", "#77AADD")
 PLAIN = "#3A3A3A"
 MIXED = "#A6A6A6"
-MAX_LEGEND = 12
+MAX_LEGEND = 30
+MAX_COLORS = 100  # that differ; more clusters share them
+_MIN_LIGHTNESS, _MAX_LIGHTNESS = 25, 80  # of colours beyond the palette, from 0 (black) to 100
+_CHANNEL_STEPS = 18  # of red, green and blue, among which these are chosen
+
+
+def distinct_colors(count: int) -> list[str]:
+    """Return different colours: the palette, then those that are farthest from all before, from grey and from white.
+
+    Parameters
+    ----------
+    count : int
+        Beyond `MAX_COLORS` they repeat.
+
+    Examples
+    --------
+    >>> distinct_colors(3) == list(PALETTE[:3]), len(set(distinct_colors(60)))
+    (True, 60)
+    """
+    colors = [*PALETTE, *_more_colors()] if count > len(PALETTE) else PALETTE
+    return [color for color, _ in zip(cycle(colors), range(count), strict=False)]
+
+
+@cache
+def _more_colors() -> list[str]:
+    """Return the colours beyond the palette, by distances in the CIELAB space, which are those that eyes see."""
+    steps = np.linspace(0, 255, _CHANNEL_STEPS).round().astype(int)
+    candidates = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1).reshape(-1, 3)
+    places = _to_lab(candidates)
+    usable = (places[:, 0] >= _MIN_LIGHTNESS) & (places[:, 0] <= _MAX_LIGHTNESS)
+    candidates, places = candidates[usable], places[usable]
+    given = [[int(color[k : k + 2], 16) for k in (1, 3, 5)] for color in (*PALETTE, MIXED, PLAIN, "#FFFFFF")]
+    distances = np.min(np.sum((places[:, None] - _to_lab(np.array(given))) ** 2, axis=2), axis=1)
+    colors = []
+    for _ in range(MAX_COLORS - len(PALETTE)):
+        best = int(np.argmax(distances))
+        colors.append("#{:02X}{:02X}{:02X}".format(*candidates[best].tolist()))
+        distances = np.minimum(distances, np.sum((places - places[best]) ** 2, axis=1))
+    return colors
+
+
+def _to_lab(colors: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the CIELAB coordinates of sRGB colours (D65), for channels from 0 to 255."""
+    shares = colors / 255
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    matrix = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    ratios = linear @ matrix.T / matrix.sum(axis=1)
+    f = np.where(ratios > (6 / 29) ** 3, np.cbrt(ratios), ratios / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
 
 
 class NodeColors(NamedTuple):
@@ -139,7 +190,13 @@ def _palette(clusters: list[Any], ordered: NDArray[np.intp], colors: Any) -> dic
         if missing:
             raise InputError(f"colors has no colour for the cluster {quote(missing[0])}.")
         return {code: colors[cluster] for code, cluster in enumerate(clusters)}
-    choice = PALETTE if colors is None else [colors] if isinstance(colors, str) else list(colors)
+    choice = (
+        distinct_colors(min(len(clusters), MAX_COLORS))
+        if colors is None
+        else [colors]
+        if isinstance(colors, str)
+        else list(colors)
+    )
     if not choice:
         raise InputError("colors is empty; give at least one colour.")
     # If colours repeat, assign them along the leaves, so that neighbouring clusters never share one.
@@ -205,6 +262,66 @@ def new_panels(names: Sequence[str], size: tuple[float, float]) -> dict[str, Axe
     figure = plt.figure(figsize=size, layout="constrained")
     axes: dict[str, Axes] = figure.subplot_mosaic([[name] for name in names], sharex=True)
     return axes
+
+
+def draw_legend(ax: Axes, legend: dict[str, Any], *, below: bool = False) -> None:
+    """Add a legend of the clusters above the axes or below them."""
+    if not legend:
+        return
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=color, linewidth=2.5) for color in legend.values()]
+    names = [short_name(name) for name in legend]
+    width = ax.get_window_extent().width / ax.figure.dpi
+    visible = ax.legend(
+        handles,
+        [" "] * len(names),
+        loc="upper left" if below else "lower left",
+        bbox_to_anchor=(0.0, 0.0 if below else 1.0),
+        ncols=-(-len(names) // _legend_rows(names, width)),
+        frameon=False,
+        fontsize=FONT,
+        handlelength=1.4,
+        columnspacing=1.4,
+        borderaxespad=0.4,
+    )
+    # Set afterwards, because matplotlib hides labels that begin with an underscore.
+    for text, name in zip(visible.get_texts(), names, strict=True):
+        text.set_parse_math(False)
+        text.set_text(name)
+
+
+def legend_height(legend: dict[str, Any], width: float) -> float:
+    """Return the inches of a legend that `draw_legend` adds to axes of some width; 0 if it is empty."""
+    return 0.2 * _legend_rows([short_name(name) for name in legend], width) if legend else 0.0
+
+
+def _legend_rows(names: list[str], width: float) -> int:
+    """Return the number of rows of a legend within some inches."""
+    return -(-len(names) // max(1, int(max(width, 3.0) / (0.075 * (max(map(name_width, names)) + 7)))))
+
+
+def hide_overlaps(ax: Axes, texts: Sequence[Text], obstacles: Sequence[Text] = ()) -> None:
+    """Leave out texts that would touch earlier ones or obstacles, each time the axes are drawn."""
+    from matplotlib.artist import Artist
+
+    class Chooser(Artist):
+        """Decides which of the texts are visible; it is drawn before them and draws nothing itself."""
+
+        def draw(self, renderer: Any) -> None:
+            boxes = np.array([text.get_window_extent(renderer).extents for text in obstacles]).reshape(-1, 4)
+            for text in texts:
+                text.set_visible(True)
+                x0, y0, x1, y1 = text.get_window_extent(renderer).extents
+                touches = (boxes[:, 0] < x1) & (boxes[:, 2] > x0) & (boxes[:, 1] < y1) & (boxes[:, 3] > y0)
+                text.set_visible(not touches.any())
+                if text.get_visible():
+                    boxes = np.vstack([boxes, [x0, y0, x1, y1]])
+
+    chooser = Chooser()
+    chooser.set_zorder(-1)
+    chooser.set_in_layout(False)
+    ax.add_artist(chooser)
 
 
 def set_axis_label(ax: Axes, axis: str, name: str) -> None:

@@ -17,7 +17,18 @@ from ..tree.newick import describe_name_differences
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree, check_tree
 from .dendrogram import draw_names, extent, frame_dendrogram, plot_dendrogram
-from .style import FONT, MIXED, PALETTE, PLAIN, check_axes, check_panels, color_nodes, new_axes, require_matplotlib
+from .style import (
+    FONT,
+    MIXED,
+    PALETTE,
+    PLAIN,
+    check_axes,
+    check_panels,
+    color_nodes,
+    distinct_colors,
+    new_axes,
+    require_matplotlib,
+)
 from .visible_tree import VisibleTree, name_width, select_visible, short_name
 
 if TYPE_CHECKING:
@@ -419,13 +430,14 @@ def plot_lineages(
         ax.step(ends, counts, where="post", color=shade, linewidth=1.6, label="sample, median")
     else:
         are_many = len(members) > 1
+        shades = distinct_colors(len(members))
         for k, tree in enumerate(members):
             heights = np.concatenate([[0.0], np.unique(tree.merge_heights), [top]])
             ax.step(
                 heights,
                 live_lineages(tree, heights),
                 where="post",
-                color=color or (PLAIN if not are_many else PALETTE[k % len(PALETTE)]),
+                color=color or (PLAIN if not are_many else shades[k]),
                 linewidth=1.0 if are_many else 1.6,
                 label="tree" if not are_many else None,
             )

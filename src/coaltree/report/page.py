@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import require_package
-from ..plot.style import PALETTE, color_nodes
+from ..plot.style import color_nodes, distinct_colors
 from ..plot.visible_tree import VisibleTree, select_visible
 from ..table.labels import count
 from ..tree.summary import SummaryTree
@@ -353,4 +353,5 @@ def _chain_lines(facts: ReportFacts) -> list[tuple[str, list[str]]]:
     if facts.chains is None:
         return []
     visible = [trace[:: -(-len(trace) // MAX_LINE_POINTS)] for trace in facts.chains.traces]
-    return [(PALETTE[k % len(PALETTE)], line) for k, line in enumerate(_line_points(visible)) if line]
+    colors = distinct_colors(len(visible))
+    return [(color, line) for color, line in zip(colors, _line_points(visible), strict=True) if line]
