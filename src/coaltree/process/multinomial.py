@@ -78,6 +78,11 @@ class Multinomial(Process):
         Whether all columns have one equilibrium, as the sites of a gene have (Felsenstein, 1981). It is then fitted and sampled
         from all of them together, and `equilibrium` may be a single vector. Partitions of an alignment are parts of a `Mixed`
         process, each with its own rate and equilibrium.
+    hold_equilibrium : bool, default False
+        Whether the equilibrium stays as it is when parameters are fitted or sampled, as the equal shares of Jukes and Cantor
+        (1969) and of Lewis's Mk model (2001) do.
+    relative_rate : array-like of shape (D,), optional
+        Factors by which the rates of the columns are multiplied. They are neither fitted nor sampled.
 
     Notes
     -----
@@ -112,6 +117,8 @@ class Multinomial(Process):
         noise: ArrayLike = 0.0,
         ascertainment: str | None = None,
         share_equilibrium: bool = False,
+        hold_equilibrium: bool = False,
+        relative_rate: ArrayLike | None = None,
     ) -> None:
         try:
             self.rate = np.array(rate, dtype=np.float64)
@@ -125,9 +132,12 @@ class Multinomial(Process):
                 "mutation rates must be."
             )
         self.rate.setflags(write=False)
-        if not isinstance(share_equilibrium, bool | np.bool_):
-            raise InputError(f"share_equilibrium is {quote(share_equilibrium)}; it must be True or False.")
+        for name, value in (("share_equilibrium", share_equilibrium), ("hold_equilibrium", hold_equilibrium)):
+            if not isinstance(value, bool | np.bool_):
+                raise InputError(f"{name} is {quote(value)}; it must be True or False.")
         self.share_equilibrium = bool(share_equilibrium)
+        self.hold_equilibrium = bool(hold_equilibrium)
+        self.relative_rate = None if relative_rate is None else _check_relative_rate(relative_rate)
         if equilibrium is not None and self.share_equilibrium and is_flat(equilibrium):
             equilibrium = [np.asarray(equilibrium, dtype=np.float64)]  # as long as the table, once that is known
         self.equilibrium = None if equilibrium is None else check_equilibria(equilibrium, self.share_equilibrium)
@@ -143,13 +153,24 @@ class Multinomial(Process):
                 check_width(len(self.equilibrium), len(self.rate), "Multinomial's rate")
             if self.noise.ndim:
                 check_width(len(self.equilibrium), len(self.noise), "Multinomial's noise")
+            if self.relative_rate is not None:
+                check_width(len(self.equilibrium), len(self.relative_rate), "Multinomial's relative_rate")
 
     def __repr__(self) -> str:
         equilibrium = "None" if self.equilibrium is None else f"<{len(self.equilibrium)} columns>"
         noise = f", noise={shorten_value(self.noise)}" if np.any(self.noise > 0) else ""
         ascertainment = f", ascertainment={self.ascertainment!r}" if self.ascertainment else ""
         shared = ", share_equilibrium=True" if self.share_equilibrium else ""
-        return f"Multinomial(rate={shorten_value(self.rate)}, equilibrium={equilibrium}{noise}{ascertainment}{shared})"
+        held = ", hold_equilibrium=True" if self.hold_equilibrium else ""
+        relative = f", relative_rate={shorten_value(self.relative_rate)}" if self.relative_rate is not None else ""
+        return (
+            f"Multinomial(rate={shorten_value(self.rate)}, equilibrium={equilibrium}{noise}{ascertainment}{shared}{held}"
+            f"{relative})"
+        )
+
+    def column_rates(self, n_columns: int) -> FloatArray:
+        """Return the rate of each column."""
+        return np.broadcast_to(self.rate if self.relative_rate is None else self.rate * self.relative_rate, n_columns)
 
     def resolve(self, X: FloatArray) -> Self:
         """Check the codes and estimate the equilibria if none were given."""
@@ -170,6 +191,8 @@ class Multinomial(Process):
             check_width(X.shape[1], len(self.rate), "Multinomial's rate")
         if self.noise.ndim:
             check_width(X.shape[1], len(self.noise), "Multinomial's noise")
+        if self.relative_rate is not None:
+            check_width(X.shape[1], len(self.relative_rate), "Multinomial's relative_rate")
         if self.equilibrium is None:
             largest = np.argwhere(observed & (X >= MAX_STATES))
             if len(largest):
@@ -217,7 +240,7 @@ class Multinomial(Process):
         states = start[columns] + X[rows, columns].astype(np.intp)
         message[rows, states] += (1 - noise[columns]) / q[states]
         message[sets.rows[sets.cell], sets.state] += ((1 - noise[sets.columns]) / sets.shares(q))[sets.cell]
-        rate = np.array(np.broadcast_to(self.rate, n_columns))
+        rate = np.array(self.column_rates(n_columns))
         return [SiteColumns(message, self.equilibrium, rate, bool(np.any(self.noise > 0)))]
 
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
@@ -271,7 +294,7 @@ class Multinomial(Process):
         """Draw a table, whether or not its columns are recorded."""
         assert self.equilibrium is not None
         lengths = tree.branch_lengths
-        rates = np.broadcast_to(self.rate, len(self.equilibrium))
+        rates = self.column_rates(len(self.equilibrium))
         parents = tree.parents
         states = np.empty((tree.n_nodes, len(self.equilibrium)))
         for d, q in enumerate(self.equilibrium):
@@ -285,7 +308,9 @@ class Multinomial(Process):
         """Return the process of some of the columns."""
         assert self.equilibrium is not None
         rate, noise = (value[columns] if value.ndim else value for value in (self.rate, self.noise))
-        return self.replace(rate=rate, equilibrium=[self.equilibrium[d] for d in columns], noise=noise)
+        relative = None if self.relative_rate is None else self.relative_rate[columns]
+        equilibrium = [self.equilibrium[d] for d in columns]
+        return self.replace(rate=rate, equilibrium=equilibrium, noise=noise, relative_rate=relative)
 
     def _is_recorded(self, X: FloatArray) -> NDArray[np.bool_]:
         """Return which columns of a table satisfy the condition for being recorded."""
@@ -347,7 +372,8 @@ class Multinomial(Process):
     @property
     def min_attachment_height(self) -> float:
         """The height below which the fastest column hardly ever mutates."""
-        return 0.05 / float(np.max(self.rate))
+        fastest = 1.0 if self.relative_rate is None else float(np.max(self.relative_rate))
+        return 0.05 / (float(np.max(self.rate)) * fastest)
 
     def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the state at the root and then at each node given its parent's; see `Process.draw`."""
@@ -422,14 +448,17 @@ class Multinomial(Process):
             raise InputError("Multinomial is over other columns than the table has: it takes categorical ones")
         shapes = (), (len(n_states),)
         fits = self.rate.shape in shapes and self.noise.shape in shapes
+        fits = fits and (self.relative_rate is None or self.relative_rate.shape == (len(n_states),))
         if [len(q) for q in self.equilibrium or ()] != list(n_states) or not fits:
             raise InputError("the process has other categories than the table")
 
     def parameter_names(self, columns: Sequence[int]) -> list[str]:
-        """Return names of rates and equilibria, and of noises unless all are 0."""
+        """Return names of rates and equilibria, unless these are held, and of noises unless all are 0."""
         assert self.equilibrium is not None, "a resolved process has equilibria"
         names = indexed_names("rate", self.rate.ndim, columns)
-        if self.share_equilibrium:
+        if self.hold_equilibrium:
+            pass
+        elif self.share_equilibrium:
             names += [f"equilibrium[{k}]" for k in range(len(self.equilibrium[0]))]
         else:
             for column, q in zip(columns, self.equilibrium, strict=True):
@@ -443,20 +472,28 @@ class Multinomial(Process):
         return np.concatenate([self.rate.ravel(), *self._own_equilibria(), noise])
 
     def _own_equilibria(self) -> tuple[FloatArray, ...]:
-        """Return the equilibria of the columns, or the one that they share."""
+        """Return the equilibria of the columns, or the one that they share; none if they are held."""
         assert self.equilibrium is not None, "a resolved process has equilibria"
+        if self.hold_equilibrium:
+            return ()
         return self.equilibrium[:1] if self.share_equilibrium else self.equilibrium
 
     def with_parameter_values(self, values: FloatArray) -> Self:
         """Return the process with other values; see `parameter_names`."""
         assert self.equilibrium is not None, "a resolved process has equilibria"
         size = self.rate.size
-        bounds = size + np.cumsum([len(q) for q in self._own_equilibria()])
-        shares = np.split(values[size : bounds[-1]], bounds[:-1] - size)
-        shares *= len(self.equilibrium) if self.share_equilibrium else 1
+        bounds = size + np.cumsum([0, *(len(q) for q in self._own_equilibria())])
+        shares: Sequence[FloatArray] = self.equilibrium
+        if not self.hold_equilibrium:
+            shares = np.split(values[size : bounds[-1]], bounds[1:-1] - size)
+            shares *= len(self.equilibrium) if self.share_equilibrium else 1
         noise = values[bounds[-1] :].reshape(self.noise.shape) if self.noise.any() else self.noise
-        process = self.replace(rate=values[:size].reshape(self.rate.shape), equilibrium=shares, noise=noise)
-        process.equilibrium = tuple(shares)  # unchanged: dividing by their sum again could change the last digit
+        return self._with_values(values[:size].reshape(self.rate.shape), shares, noise)
+
+    def _with_values(self, rate: FloatArray, equilibrium: Sequence[FloatArray], noise: FloatArray) -> Self:
+        """Return the process with other parameters, its equilibria to the last digit."""
+        process = self.replace(rate=rate, equilibrium=equilibrium, noise=noise)
+        process.equilibrium = tuple(equilibrium)  # dividing by their sum again could change the last digit
         return process
 
     def rescale_clock(self, factor: float) -> Self:
@@ -485,14 +522,14 @@ class Multinomial(Process):
     def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
         """Return the probability that neither noise nor a mutation on the path separates nearest relatives."""
         path = 2 * tree.heights[tree.parents[: tree.n_leaves]]
-        rates, noises = (np.broadcast_to(value, n_columns) for value in (self.rate, self.noise))
+        rates, noises = self.column_rates(n_columns), np.broadcast_to(self.noise, n_columns)
         left = np.exp(-rates[:, None] * path).mean(axis=1)
         return np.asarray((1 - noises) ** 2 * left)
 
     def describe_columns(self, columns: Sequence[ColumnScale | Sequence[Category]]) -> list[dict[str, Any]]:
         """Return rate, noise and the share of each category."""
         assert self.equilibrium is not None, "a resolved process has equilibria"
-        rates, noises = (np.broadcast_to(value, len(columns)) for value in (self.rate, self.noise))
+        rates, noises = self.column_rates(len(columns)), np.broadcast_to(self.noise, len(columns))
         return [
             {
                 "process": self.kind,
@@ -505,10 +542,8 @@ class Multinomial(Process):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the process as plain values; what earlier versions do not know is there only if it says something."""
-        values = super().to_dict()
-        return {
-            name: value for name, value in values.items() if value or name not in ("ascertainment", "share_equilibrium")
-        }
+        later = ("ascertainment", "share_equilibrium", "hold_equilibrium", "relative_rate")
+        return {name: value for name, value in super().to_dict().items() if value or name not in later}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Process:
@@ -551,7 +586,7 @@ class Unseen(NamedTuple):
         """Find the groups of columns that are recorded under the same conditions."""
         assert process.equilibrium is not None
         known, n_columns = np.asfortranarray(X >= 0), X.shape[1]
-        rates, noises = (np.broadcast_to(value, n_columns).tolist() for value in (process.rate, process.noise))
+        rates, noises = process.column_rates(n_columns).tolist(), np.broadcast_to(process.noise, n_columns).tolist()
         groups: dict[tuple[bytes, float, float, bytes], int] = {}
         group_of, firsts = np.empty(n_columns, dtype=np.intp), list[int]()
         for d, (q, rate, noise) in enumerate(zip(process.equilibrium, rates, noises, strict=True)):
@@ -609,8 +644,8 @@ def _fit(process: Multinomial, trees: WeightedTrees, hold_noise: bool) -> Multin
     for _ in range(EM_STEPS):
         redraws = expect_redraws(process, trees)
         rates = _best_rates(process, redraws)
-        equilibria = _best_equilibria(process, redraws)
         assert process.equilibrium is not None
+        equilibria = list(process.equilibrium) if process.hold_equilibrium else _best_equilibria(process, redraws)
         change = max(
             float(np.max(np.abs(np.log(rates / process.rate)))),
             max(float(np.max(np.abs(new - old))) for new, old in zip(equilibria, process.equilibrium, strict=True)),
@@ -730,7 +765,7 @@ def gradients(process: Multinomial, tree: Tree, X: ArrayLike) -> tuple[FloatArra
     resolved = process.resolve(matrix)
     assert resolved.equilibrium is not None
     expected = expect_redraws(resolved, WeightedTrees([tree], np.ones(1), matrix))
-    x = np.broadcast_to(resolved.rate, matrix.shape[1])[:, None] * expected.lengths
+    x = resolved.column_rates(matrix.shape[1])[:, None] * expected.lengths
     with np.errstate(divide="ignore", invalid="ignore"):
         gained = np.where(x > 0, expected.redraws / np.expm1(x), 0.0)
     by_rate = np.sum(expected.lengths * (gained - expected.stays), axis=1)
@@ -746,7 +781,11 @@ def _best_rates(process: Multinomial, redraws: Redraws) -> FloatArray:
     lengths, weights, shares, stays = (array[..., real] for array in redraws[:4])
     pooled = process.rate.ndim == 0
     rate = np.array(np.broadcast_to(process.rate, len(shares)))
-    idle = (stays * weights) @ lengths
+    if process.relative_rate is None:
+        idle = (stays * weights) @ lengths
+    else:
+        lengths = process.relative_rate[:, None] * lengths
+        idle = np.sum(stays * weights * lengths, axis=1)
     if pooled:
         idle = np.full(len(shares), idle.sum())
     low, high = np.minimum(rate, RATE_RANGE[0]), np.maximum(rate, RATE_RANGE[1])
@@ -812,7 +851,7 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         super().__init__(X)
         self._moves_noise = bool(process.noise.any()) and not hold_noise
         assert process.equilibrium is not None, "the process is resolved"
-        self._share_equilibrium = process.share_equilibrium
+        self._share_equilibrium, self._hold_equilibrium = process.share_equilibrium, process.hold_equilibrium
         self._n_states = np.array([len(q) for q in process.equilibrium])
         self._start = np.concatenate([[0], np.cumsum(self._n_states)[:-1]])  # of the states of each column among all
         self._sets = SetCells.from_codes(X, process.equilibrium)
@@ -836,14 +875,16 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         redrawn, states = np.empty(site_redrawn.shape, dtype=np.bool_), np.empty_like(site_states)
         redrawn[sites], states[sites] = site_redrawn, site_states
         unseen = self._draw_unseen(process, tree, rng)
-        rates = _draw_rates(process.rate, redrawn[:, :-1], tree.branch_lengths, rng, unseen)
+        rates = _draw_rates(process, redrawn[:, :-1], tree.branch_lengths, rng, unseen)
         from_noise = self._noise_draws(process, states[self._columns, self._rows], rng)
         mutation_states = (self._start[:, None] + states)[redrawn]
         noise_states = (self._start[self._columns] + self._codes)[from_noise]
         set_columns, set_states = self._set_draws(process, states, rng)
         all_states = np.concatenate([mutation_states, noise_states, set_states])
         counts = np.bincount(all_states, minlength=int(self._n_states.sum())) + unseen.draws
-        equilibria = self._draw_equilibria(process.equilibrium, counts, rng)
+        equilibria: Sequence[FloatArray] = process.equilibrium
+        if not self._hold_equilibrium:
+            equilibria = self._draw_equilibria(process.equilibrium, counts, rng)
         noise = process.noise
         if self._moves_noise:
             by_noise = np.bincount(np.concatenate([self._columns[from_noise], set_columns]), minlength=n_columns)
@@ -953,20 +994,35 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
 
 
 def _draw_rates(
-    rate: FloatArray,
+    process: Multinomial,
     redrawn: NDArray[np.bool_],
     lengths: FloatArray,
     rng: np.random.Generator,
     unseen: UnseenDraws,
 ) -> FloatArray:
     """Draw rates, given the branches with mutations, each of which has at least one, eq. (13.6)."""
-    x = np.broadcast_to(rate, len(redrawn))[:, None] * lengths
+    rate = process.rate
+    x = process.column_rates(len(redrawn))[:, None] * lengths
     events = np.where(redrawn, draw_events(x, rng), 0).sum(axis=1) + unseen.events
     time = lengths.sum() * (1.0 + unseen.copies)
+    if process.relative_rate is not None:
+        time = process.relative_rate * time
     if rate.ndim == 0:
         events, time = events.sum(), time.sum()
     new_rate = rng.standard_gamma(PRIOR_SHAPE + events) / (1 / PRIOR_SCALE + time)
     return np.where((new_rate >= RATE_RANGE[0]) & (new_rate <= RATE_RANGE[1]), new_rate, rate)
+
+
+def _check_relative_rate(relative_rate: ArrayLike) -> FloatArray:
+    """Return the factors of the rates of columns, after checking them."""
+    try:
+        checked = np.array(relative_rate, dtype=np.float64)
+    except (TypeError, ValueError):
+        checked = np.array(np.nan)
+    if checked.ndim != 1 or checked.size == 0 or not np.all((checked >= MIN_RATE) & (checked <= MAX_RATE)):
+        raise InputError(f"relative_rate is {quote(relative_rate)}; it must be one positive number per column.")
+    checked.setflags(write=False)
+    return checked
 
 
 def _draw_noise(noise: FloatArray, events: IntArray, cells: IntArray, rng: np.random.Generator) -> FloatArray:
