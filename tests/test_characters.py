@@ -671,8 +671,7 @@ class TestFrames:
         assert list(frame["site1"].cat.categories) == ["A", "C", "G", "T"]
         assert frame.attrs["partitions"]["second_gene"] == [f"site{k}" for k in range(31, 61)]
         assert frame.attrs["datatypes"]["site1"] == "dna"
-        with pytest.warns(InputWarning, match="13 columns are constant"):
-            model = ct.CoalescentClustering().fit(frame)
+        model = ct.CoalescentClustering().fit(frame)
         assert {"Homo sapiens", "Pan troglodytes"} in [
             {model.tree_.leaf_names[leaf] for leaf in model.tree_.leaves_below(node)} for node in range(9, 17)
         ]
@@ -902,7 +901,7 @@ class TestCommands:
         Path("x.fasta").write_text(">a\nAC-T\n>b\nACGA\n>c\nTC-A\n>d\nTCGA\n")
         assert command("fit", "x.fasta", "--gaps", "state", "-o", "out")[0] == 0
         columns = ct.load_model("out/model.coaltree")._model.encoding.categories_by_name
-        assert columns["site3"] == ("-", "G") or columns["site3"] == ("G", "-")
+        assert columns["site3"] == ("A", "C", "G", "T", "-")
         code, out, err = command("score", "out/model.coaltree", "x.fasta")
         assert code == 0
         assert "did not occur" not in err

@@ -23,7 +23,8 @@ Summary = Literal["ccd0", "mcc", "consensus"]
 SummaryHeights = Literal["mean", "median"]
 RealProcess = Literal["ornstein-uhlenbeck", "brownian"]
 Covariance = Literal["spherical", "diagonal", "full"]
-Ascertainment = Literal["variable", "present"]
+ASCERTAINMENTS = ("variable", "present", "all")
+Model = Literal["jc", "f81", "mk"]
 UnseenCategories = Literal["missing", "error"]
 Gaps = Literal["missing", "state"]
 TableFormat = Literal["csv", "tsv", "parquet", "nexus", "fasta", "phylip"]
@@ -160,7 +161,8 @@ PARAMETERS: dict[str, Constraint] = {
     "n_heated": Integer(0),
     "n_samples": AnyOf((Choices(("auto",)), Integer(1))),
     "max_seconds": optional(Interval(0, open_low=True, meaning="seconds of n_samples='auto'")),
-    "draw_parameters": FLAG,
+    "draw_parameters": optional(FLAG),
+    "model": Choices((None, *get_args(Model))),
     "summary": Choices(get_args(Summary)),
     "summary_heights": Choices(get_args(SummaryHeights)),
     "real_process": Choices(get_args(RealProcess)),

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from .._validation import check_count, quote
 from ..errors import InputError
-from ..table.inputs import as_matrix
+from ..table.matrix import as_matrix
 from .linkage import count_states, disagreement, indicators, linkage_tree
 
 FloatArray = NDArray[np.float64]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import quote
 from ..errors import InputError
-from ..table.inputs import as_matrix
+from ..table.matrix import as_matrix
 from ..tree.tree import Tree
 
 MAX_STATES = 10_000  # each becomes a column of zeros and ones

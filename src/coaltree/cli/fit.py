@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._cut import CUT_PARAMETERS
-from .._parameters import Ascertainment, Inference, Proposal, Rule, Summary, SummaryHeights
+from .._parameters import Inference, Model, Proposal, Rule, Summary, SummaryHeights
 from ..errors import InputError
 from ..table.labels import count
 from .app import Notes, app, progress_bar, report_errors, suppress_output
@@ -53,6 +53,7 @@ from .options import (
     SearchOption,
     StandardizeOption,
     VerboseOption,
+    character_parameters,
     check_cut_rows,
     check_dask,
     check_fit_options,
@@ -190,13 +191,30 @@ def fit(
     real_process: RealProcessOption = None,
     covariance: CovarianceOption = None,
     noise: NoiseOption = None,
+    model: Annotated[
+        Model | None,
+        typer.Option(
+            metavar="NAME",
+            help="Model of characters: jc or mk (equally likely states), f81 (frequencies are fitted). By default mk for "
+            "morphology and f81 for all others. For other tables, categorical columns become characters.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    partitions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Partitions of the characters, each with its own rate and frequencies, as for RAxML or IQ-TREE.",
+            rich_help_panel=MODEL,
+            parser=parse_path,
+        ),
+    ] = None,
     ascertainment: Annotated[
-        Ascertainment | None,
+        list[str] | None,
         typer.Option(
             metavar="WHICH",
-            help="Categorical columns that the table cannot contain: constant ones (variable, for morphology), or those whose "
-            "cells are all in the first category, such as 0 or absent (present, for cognates). Categories then have no noise "
-            "and one rate.",
+            help="Characters that were recorded: variable (no constant ones, the default for morphology), present (none that "
+            "are 0 in all rows, the default for cognates) or all; for a partition NAME=WHICH.",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -247,6 +265,7 @@ def fit(
         scaling = STANDARDIZE["no" if no_standardize else standardize or "yes"]
         check_jobs(n_jobs)
         check_dask(dask)
+        characters = character_parameters(model, ascertainment)
         options = {
             "--rule": rule,
             "--search": search,
@@ -276,7 +295,7 @@ def fit(
         notes = Notes(quiet, verbose)
         located_table = locate_table(table, table_format, notes)
         file, rows = read_table(located_table, settings, notes)
-        reasons, source = explain_kinds(file), located_table.name
+        reasons, source, datatypes = explain_kinds(file), located_table.name, file.datatypes
         del file, located_table  # frees memory during the fit: `rows` has the cells too
         check_cut_rows(cut, rows.n_rows, f"{source} has {count(rows.n_rows, 'row')}")
         if evidence:
@@ -286,16 +305,21 @@ def fit(
         # Imported after the table is read, so that problems with the table are reported at once.
         from .._atomic import OutputFolder
         from ..inference.executors import open_client
-        from ..process.multinomial import Multinomial
         from ..workflow.settings import ClusterSettings
 
         parameters = fit_parameters(options)
         if inference in SAMPLERS:
             parameters.setdefault("random_state", 0)
-        if ascertainment is not None:
-            parameters["categorical_process"] = Multinomial(ascertainment=ascertainment)
+        if partitions is not None:
+            from ..table.partition_file import read_partitions
+
+            kept = set(rows.column_names)
+            divided = read_partitions(partitions, list(datatypes) or rows.column_names)
+            characters["partitions"] = {
+                name: [column for column in columns if column in kept] for name, columns in divided.items()
+            }
         fit_settings = ClusterSettings(
-            inference=inference, standardize=scaling, n_jobs=n_jobs, **parameters, **asdict(cut)
+            inference=inference, standardize=scaling, n_jobs=n_jobs, **parameters, **characters, **asdict(cut)
         )
         if dry_run:
             print_dry_run(rows, source, reasons, as_json, notes, fit_settings)
@@ -303,18 +327,19 @@ def fit(
         method_settings = {
             name: getattr(fit_settings, name) for name in (*_SUMMARY_PARAMETERS, *_SUMMARY_PARAMETERS_OF[inference])
         }
-        if ascertainment is not None:
-            method_settings["ascertainment"] = ascertainment
+        method_settings |= {name: str(value) for name, value in characters.items() if name != "partitions"}
+        if partitions is not None:
+            method_settings["partitions"] = str(partitions)
         checkpoint = None if dask is None else _checkpoint_path(folder_path)
         with OutputFolder(folder_path) as folder, open_client(dask) as fit_settings.client:
             print_table(rows, source, reasons, notes, fit_settings)
             if fit_settings.client is not None:
                 notes.say(f"cluster   {dask}, dashboard at {fit_settings.client.dashboard_link}")
-            model, facts = fit_and_write(
+            fitted, facts = fit_and_write(
                 fit_settings, rows, source, settings | method_settings, notes, folder, report, checkpoint, quote_names
             )
-            comparison = add_evidence(model, seed or 0, evidence, facts, notes, folder, fit_settings.client)
-            add_report(model, source, report, notes, folder, comparison)
+            comparison = add_evidence(fitted, seed or 0, evidence, facts, notes, folder, fit_settings.client)
+            add_report(fitted, source, report, notes, folder, comparison)
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)
         if as_json:

@@ -160,7 +160,7 @@ def read_table(table: TableFile, settings: Mapping[str, Any], notes: Notes) -> t
 
     with notes.time_step("reading"), notes.capture_warnings():
         file = read_any_file(table, settings)
-        columns = read_columns(file.frame, row_names=file.row_names)
+        columns = read_columns(file.frame, row_names=file.row_names, datatypes=file.datatypes)
     return file, replace(columns, id_column=file.id_column)
 
 

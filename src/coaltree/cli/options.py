@@ -13,9 +13,11 @@ import typer
 
 from .._cut import CUT_RULES, Cut, CutRule, change_cut, check_cut
 from .._parameters import (
+    ASCERTAINMENTS,
     Covariance,
     Gaps,
     Inference,
+    Model,
     RealProcess,
     Search,
     TableFormat,
@@ -401,6 +403,27 @@ def fit_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
         for option, value in options.items()
         if value is not None
     }
+
+
+def character_parameters(model: Model | None, ascertainment: Sequence[str] | None) -> dict[str, Any]:
+    """Return the parameters of the model of characters that were given: for all partitions, or for some of them."""
+    parameters: dict[str, Any] = {} if model is None else {"model": model}
+    by_partition: dict[str, str] = {}
+    for text in [word.strip() for words in ascertainment or () for word in words.split(",")]:
+        name, equals, which = text.rpartition("=")
+        if which not in ASCERTAINMENTS or bool(equals) != bool(name):
+            raise InputError(
+                f"--ascertainment is {text}; it must be one of {', '.join(ASCERTAINMENTS)}, or such as NAME=variable for a "
+                "partition."
+            )
+        by_partition[name] = which
+    if "" in by_partition and len(by_partition) > 1:
+        raise InputError(
+            "--ascertainment was given for all partitions and for some of them; give one for all, or NAME=WHICH only."
+        )
+    if by_partition:
+        parameters["ascertainment"] = by_partition.get("") or by_partition
+    return parameters
 
 
 def check_jobs(n_jobs: int | None) -> None:

@@ -53,10 +53,24 @@ SHARED_PARAMETERS = """inference : {"greedy", "smc", "mcmc"}, default "greedy"
         `max_seconds` have passed; ``sample_.verdict`` says which.
     max_seconds : float, optional
         Time limit of ``n_samples="auto"``, by default 600.
-    draw_parameters : bool, default False
-        Whether the chains of ``inference="mcmc"`` draw the parameters together with the trees. Predictions are then averaged
-        over up to 200 trees of that sample. By default they are averaged over 50 other trees, which short chains draw together
-        with their parameters.
+    draw_parameters : bool, optional
+        Whether the chains of ``inference="mcmc"`` draw the parameters together with the trees; by default only if the table has
+        characters. Predictions are then averaged over up to 200 trees of that sample. Otherwise they are averaged over 50
+        other trees, which short chains draw together with their parameters.
+    model : {"jc", "f81", "mk"}, optional
+        The model of characters, such as the sites of an alignment: "jc" and "mk" have equally likely states, "f81" has
+        frequencies that are fitted or drawn. A partition has one rate, which is drawn by Markov chains and otherwise fitted, and
+        no noise. By default "mk" for standard (morphological) characters and "f81" for all others. Columns are characters if
+        `coaltree.read_characters` has read them, or, for other tables, all categorical columns if this parameter,
+        `partitions` or `ascertainment` is given.
+    partitions : mapping or path, optional
+        Names of partitions with lists of their columns, or a file of partitions as for RAxML or IQ-TREE, for the columns in the
+        order of the table. By default there is one for each datatype.
+    ascertainment : {"variable", "present", "all"} or mapping, optional
+        Which characters were recorded: those in which rows differ, those that some row has, or all; or a mapping of partitions to
+        these. By default "variable" for standard characters and "present" for restriction sites and cognates, unless the
+        table has columns that would then be absent; `remarks_` says so. Columns that were not recorded according to this
+        parameter are left out.
     summary : {"ccd0", "mcc", "consensus"}, default "ccd0"
         The tree that represents a sample: the best tree of the conditional clade distribution CCD0, the sampled tree of
         maximum clade credibility, or the majority-rule consensus.

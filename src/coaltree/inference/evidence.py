@@ -21,13 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 from .._random import RandomState, as_generator
 from .._validation import check_count, quote
 from ..errors import InputError, InputWarning
-from ..process.base import Process, check_process
-from ..table.inputs import as_matrix
+from ..process.base import Process
 from ..tree.coalescent import pair_counts, simulate_tree
 from ..tree.tree import Tree
 from .chain import Chain
+from .characters import read_arguments
 from .checkpoint import CheckpointFile, add_resume_hint, fingerprint
 from .executors import ThreadExecutor, make_executor, open_client, thread_count
+from .greedy import greedy
 from .results import EvidenceResult, normalize
 
 FloatArray = NDArray[np.float64]
@@ -258,7 +259,7 @@ class EvidenceCheckpoint:
 
 def evidence(
     X: ArrayLike,
-    process: Process,
+    process: Process | None = None,
     n_runs: int = 8,
     *,
     n_chains: int = 16,
@@ -280,9 +281,11 @@ def evidence(
     Parameters
     ----------
     X : array-like of shape (n, D)
-        Rows are leaves; NaN is a missing cell. Nothing is rescaled. With a full covariance matrix no cell may be missing.
-    process : Process
-        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`.
+        Rows are leaves; NaN is a missing cell. Nothing is rescaled. Or a frame of `read_characters`.
+        With a full covariance matrix no cell may be missing.
+    process : Process, optional
+        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`. By default, for a frame of characters, the model
+        that `CoalescentClustering` has for them, with rates fitted to a greedy tree.
     n_runs : int, default 8
         Independent runs, from which the standard error is estimated.
     n_chains : int, default 16
@@ -326,13 +329,12 @@ def evidence(
     >>> slow.standard_error < 0.1
     True
     """
-    check_process(process)
     if progress is not None and not callable(progress):
         raise InputError(
             f"progress is {quote(progress)}; it must be a function of share, powers done and log evidence, or None."
         )
     n_runs = check_count(n_runs, "n_runs")
-    matrix = as_matrix(X)
+    matrix, process, _ = read_arguments(X, process, None, greedy)
     n = len(matrix)
     counts = check_count(n_chains, "n_chains"), check_count(n_samples, "n_samples")
     plan = Plan(*counts, check_count(n if thin is None else thin, "thin"))

@@ -35,12 +35,12 @@ from .._html import facts_html
 from .._parameters import check_parameter
 from .._validation import quote
 from ..errors import InputError, InputWarning
-from ..process.base import Process, check_process, log_recorded, merge_log_likelihoods
+from ..process.base import Process, log_recorded, merge_log_likelihoods
 from ..process.kernels.messages import Forest, set_log_norms
-from ..table.inputs import as_matrix
 from ..tree.arrays import Merges, allocate_merges
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
+from .characters import read_arguments
 from .checkpoint import Round, SearchCheckpoint, add_resume_hint
 from .executors import ThreadExecutor, Workers, make_executor, open_client, run_in_chunks, thread_count
 from .kernels.neighbors import slots_for as neighbor_slots_for
@@ -115,7 +115,7 @@ class GreedyResult:
 
 def greedy(
     X: ArrayLike,
-    process: Process,
+    process: Process | None = None,
     rule: str = "rate1",
     search: str = "auto",
     *,
@@ -130,9 +130,11 @@ def greedy(
     Parameters
     ----------
     X : array-like of shape (n, D)
-        Rows are leaves; NaN is a missing cell. Nothing is rescaled. A Dask array is computed block by block.
-    process : Process
-        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial`, `Mixed`, or one of your own.
+        Rows are leaves; NaN is a missing cell. Nothing is rescaled. Or a frame of `read_characters`.
+        A Dask array is computed block by block.
+    process : Process, optional
+        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial`, `Mixed`, or one of your own. By default, for a frame of characters, the
+        model that `CoalescentClustering` has for them, with rates fitted to a greedy tree.
     rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
         Which pair merges next. ``rate1`` evaluates about ``n^2`` pairs, the other rules ``n^3 / 6``.
     search : {"auto", "exact", "neighbors"}, default "auto"
@@ -169,8 +171,8 @@ def greedy(
     >>> result.tree.children.tolist()
     [[0, 1], [2, 3]]
     """
-    _check_arguments(process, rule, search, progress)
-    matrix = as_matrix(X)
+    _check_arguments(rule, search, progress)
+    matrix, process, leaf_names = read_arguments(X, process, leaf_names, greedy)
     resolved = process.resolve(matrix)
     resolved.check_ascertainment(matrix)
     report = progress or (lambda share, live: None)
@@ -201,14 +203,13 @@ def greedy(
     return result
 
 
-def _check_arguments(process: Process, rule: str, search: str, progress: object) -> None:
+def _check_arguments(rule: str, search: str, progress: object) -> None:
     check_parameter("rule", rule)
     check_parameter("search", search)
     if search == "neighbors" and rule != "rate1":
         raise InputError(
             f"search is 'neighbors', but rule is {quote(rule)}; the neighbour search supports only rule='rate1'."
         )
-    check_process(process)
     if progress is not None and not callable(progress):
         raise InputError(
             f"progress is {quote(progress)}; it must be a function of the share of work done and the number of live lineages, or "

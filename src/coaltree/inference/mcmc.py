@@ -23,10 +23,10 @@ from .._parameters import check_parameter, check_time_limit
 from .._random import RandomState, as_generator
 from .._validation import check_count, check_memory, quote
 from ..errors import InputError, InputWarning
-from ..process.base import ParameterSampler, Process, check_process
-from ..table.inputs import as_matrix
+from ..process.base import ParameterSampler, Process
 from ..tree.tree import Tree
 from .chain import MOVES, Chain, Sample, without_ties
+from .characters import read_arguments
 from .checkpoint import ChainCheckpoint, ChainRecord, add_resume_hint, fingerprint
 from .executors import ThreadExecutor, make_executor, open_client, thread_count
 from .greedy import greedy
@@ -95,13 +95,13 @@ def run_chain(chain: Chain, plan: Plan, first: int, last: int) -> tuple[Chain, l
 
 def mcmc(
     X: ArrayLike,
-    process: Process,
+    process: Process | None = None,
     n_samples: int | Literal["auto"] = 1000,
     n_chains: int = 4,
     *,
     n_heated: int = 0,
     max_seconds: float | None = None,
-    draw_parameters: bool = False,
+    draw_parameters: bool | None = None,
     hold_noise: bool = False,
     warmup: int | None = None,
     thin: int | None = None,
@@ -117,10 +117,12 @@ def mcmc(
     Parameters
     ----------
     X : array-like of shape (n, D)
-        Rows are leaves; NaN is a missing cell. Nothing is rescaled. With a full covariance matrix no cell may be missing, unless
+        Rows are leaves; NaN is a missing cell. Nothing is rescaled. Or a frame of `read_characters`.
+        With a full covariance matrix no cell may be missing, unless
         the noise of an `OrnsteinUhlenbeck` is a matrix too and parameters are sampled: then missing cells are sampled as well.
-    process : Process
-        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`.
+    process : Process, optional
+        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`. By default, for a frame of characters, the model that
+        `CoalescentClustering` has for them.
     n_samples : int or "auto", default 1000
         Trees that each chain records, including the warm-up. With "auto" the chains run until they have converged, or until
         the time limit; `verdict` says which. Whether they have is asked after 500 samples and whenever there are half as many
@@ -134,8 +136,9 @@ def mcmc(
         chain itself. If parameters are sampled, they are exchanged together with the trees.
     max_seconds : float, optional
         Time limit of ``n_samples="auto"``, by default 600.
-    draw_parameters : bool, default False
-        Sample the parameters of the process in turn with the trees, from their joint posterior. The chains start at the
+    draw_parameters : bool, optional
+        Sample the parameters of the process in turn with the trees, from their joint posterior; by default if no process is
+        given. The chains start at the
         values of the process. The priors are the weak priors of `ct.calibrate`. If an `OrnsteinUhlenbeck` has covariance
         matrices of both diffusion and noise, they are shrunk towards diagonal matrices.
     hold_noise : bool, default False
@@ -146,7 +149,7 @@ def mcmc(
     thin : int, optional
         Moves between successive samples; by default twice the number of rows.
     leaf_names : sequence of str, optional
-        Names of the rows.
+        Names of the rows; by default those of a frame of characters.
     n_jobs : int, optional
         Number of threads, as in scikit-learn. The result does not depend on it.
     client : distributed.Client or str, optional
@@ -173,14 +176,14 @@ def mcmc(
     >>> 0.6 < sample.clade_probabilities()[frozenset({"0", "1"})] < 1
     True
     """
-    check_process(process)
     if progress is not None and not callable(progress):
         raise InputError(
             f"progress is {quote(progress)}; it must be a function of share, R-hat and effective samples, or None."
         )
-    if not isinstance(draw_parameters, bool | np.bool_):
-        raise InputError(f"draw_parameters is {quote(draw_parameters)}; it must be True or False.")
-    matrix = as_matrix(X)
+    check_parameter("draw_parameters", draw_parameters)
+    if draw_parameters is None:
+        draw_parameters = process is None
+    matrix, process, leaf_names = read_arguments(X, process, leaf_names, greedy)
     n = len(matrix)
     automatic = isinstance(n_samples, str)
     check_parameter("n_samples", n_samples)

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError
 from ..process.base import Process, check_process
 from ..process.kernels.messages import Forest
-from ..table.inputs import as_matrix
+from ..table.matrix import as_matrix
 from ..tree.coalescent import pair_counts
 from ..tree.tree import Tree, check_tree
 from .chain import Chain

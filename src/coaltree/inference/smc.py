@@ -32,13 +32,14 @@ from .._parameters import Choices, check_parameter
 from .._random import RandomState, as_generator
 from .._validation import check_count, check_memory, quote
 from ..errors import InputError, InputWarning
-from ..process.base import Process, check_process
+from ..process.base import Process
 from ..process.kernels.messages import Forest
-from ..table.inputs import as_matrix
 from ..tree.tree import Tree
 from .chain import room_for_chain
+from .characters import read_arguments
 from .checkpoint import add_resume_hint
 from .executors import Workers, make_executor, open_client, shares_memory, thread_count
+from .greedy import greedy
 from .kernels import particles as kernels
 from .results import FinishedParticles, Run, SMCResult, normalize
 
@@ -235,7 +236,7 @@ def check_weights(log_weights: FloatArray, k: int, n: int) -> None:
 
 def smc(
     X: ArrayLike,
-    process: Process,
+    process: Process | None = None,
     proposal: str = "post-post",
     n_particles: int = 50,
     *,
@@ -254,9 +255,10 @@ def smc(
     Parameters
     ----------
     X : array-like of shape (n, D)
-        Rows are leaves; NaN is a missing cell. Nothing is rescaled.
-    process : Process
-        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`.
+        Rows are leaves; NaN is a missing cell. Nothing is rescaled. Or a frame of `read_characters`.
+    process : Process, optional
+        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`. By default, for a frame of characters, the model
+        that `CoalescentClustering` has for them, with rates fitted to a greedy tree.
     proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
         How merges are drawn. ``post-post`` considers ``n^3 / 6`` pairs for each particle, ``race`` ``3 n^2 / 2``; the other
         two are for comparison.
@@ -306,9 +308,9 @@ def smc(
         raise InputError(
             f"progress is {quote(progress)}; it must be a function of share, ESS and log evidence, or None."
         )
-    settings = _check_settings(process, proposal, n_particles, threshold, resampling, regrafts)
+    settings = _check_settings(proposal, n_particles, threshold, resampling, regrafts)
     n_runs = check_count(n_runs, "n_runs")
-    matrix = as_matrix(X)
+    matrix, process, leaf_names = read_arguments(X, process, leaf_names, greedy)
     size = n_runs * settings.n_particles * 8.0 * len(matrix)
     size += settings.n_particles * particle_bytes(len(matrix), matrix.shape[1], proposal)
     check_memory(
@@ -371,10 +373,7 @@ def _make_reports(progress: SmcProgress | None, n_runs: int) -> list[SmcProgress
     return [lambda *values, run=run: report(run, *values) for run in range(n_runs)]
 
 
-def _check_settings(
-    process: Process, proposal: str, n_particles: int, threshold: float, resampling: str, regrafts: int
-) -> Settings:
-    check_process(process)
+def _check_settings(proposal: str, n_particles: int, threshold: float, resampling: str, regrafts: int) -> Settings:
     check_parameter("proposal", proposal)
     check_parameter("resampling", resampling, Choices(tuple(SCHEMES)))
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.floating)) or not 0 <= threshold <= 1:

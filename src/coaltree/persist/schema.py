@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,10 @@ def _parameter_to_json(value: Any, name: str) -> Any:
         return value if math.isfinite(value) else {"number": number_to_json(value)}
     if isinstance(value, Process):
         return {"process": process_to_json(value)}
+    if isinstance(value, PathLike):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {"mapping": {str(key): _parameter_to_json(entry, name) for key, entry in value.items()}}
     if hasattr(value, "tolist"):  # arrays, and the columns and indices of pandas
         value = value.tolist()
     if isinstance(value, (list, tuple)):
@@ -85,6 +90,11 @@ def parameters_from_json(value: Any) -> dict[str, Any]:
 def _parameter_from_json(value: Any, name: str, depth: int = 1) -> Any:
     if isinstance(value, dict) and "process" in value:
         return process_from_json(value["process"])
+    if isinstance(value, dict) and "mapping" in value:
+        entries = read_object(value["mapping"], name)
+        if not depth:
+            raise InputError(f"{name} is a mapping in a list")
+        return {key: _parameter_from_json(entry, name, depth) for key, entry in entries.items()}
     if isinstance(value, dict):
         return read_number(read_field(value, "number", name), name)
     if isinstance(value, list):
@@ -109,6 +119,8 @@ def encoding_to_json(encoding: Encoding) -> list[dict[str, Any]]:
         else:
             known = next(categories)
             column |= {"categories": list(known), "types": [type(category).__name__ for category in known]}
+            if name in encoding.partitions:
+                column["partition"] = encoding.partitions[name]
         columns.append(column)
     return columns
 
@@ -122,6 +134,7 @@ def encoding_from_json(value: Any) -> Encoding:
     powers: list[PowerTransform | None] = []
     times: list[str] = []
     categories: list[tuple[Category, ...]] = []
+    partitions: dict[str, str] = {}
     for column in read_list(value, "columns"):
         name = read_text(read_field(column, "name", "a column"), "the name of a column")
         subject = f"column {name!r}"
@@ -147,6 +160,8 @@ def encoding_from_json(value: Any) -> Encoding:
                 used[-1] and len(values) < 2
             ):
                 raise InputError(f"{subject} has too few categories, or categories that are not distinct")
+            if "partition" in column:
+                partitions[name] = read_text(column["partition"], f"the partition of {subject}")
         else:
             raise InputError(f"{subject} is of the kind {kind!r}, which is neither real nor categorical")
         names.append(name)
@@ -163,6 +178,7 @@ def encoding_from_json(value: Any) -> Encoding:
         np.array(used),
         tuple(times),
         tuple(powers) if any(powers) else (),
+        partitions,
     )
 
 

@@ -22,7 +22,7 @@ from .._random import RandomState
 from .._validation import quote
 from ..errors import InputError
 from ..table.cells import Category
-from ..table.inputs import as_matrix
+from ..table.matrix import as_matrix
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree
 from .ascertainment import UnseenColumns
@@ -257,6 +257,11 @@ class Process(ABC):
     def parameter_values(self) -> FloatArray:
         """Return the values of `parameter_names`, in the same order."""
         return np.zeros(0)
+
+    @property
+    def n_constraints(self) -> int:
+        """Number of constraints on the parameters, each of which fixes one of them given the others."""
+        return 0
 
     def with_parameter_values(self, values: FloatArray) -> Self:
         """Return the process with other values, in the order of `parameter_names`; shapes stay."""

@@ -27,6 +27,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 HASHED_ROWS = 64  # at once: no second table in memory
+CELLS_AT_ONCE = 100_000  # of messages that are copied
 MAX_PATTERNS = 0.75  # of all states: if more of them differ, each column is a site of its own
 
 
@@ -328,9 +329,11 @@ class _Sites:
         first = 0
         for part in self.declared:
             last = first + part.message.shape[1]
-            for k in first_states[(first_states >= first) & (first_states < last)].tolist():
-                # state by state: no second table in memory
-                state[: len(part.message), self.places[k]] = part.message[:, k - first] * root_q[self.places[k]]
+            own = first_states[(first_states >= first) & (first_states < last)]
+            at_once = max(CELLS_AT_ONCE // max(len(part.message), 1), 1)  # no second table in memory
+            for block in (own[k : k + at_once] for k in range(0, len(own), at_once)):
+                places = self.places[block]
+                state[: len(part.message), places] = part.message[:, block - first] * root_q[places]
             first = last
         return state
 

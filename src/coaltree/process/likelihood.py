@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import quote
 from ..errors import InputError
-from ..table.inputs import as_matrix
+from ..table.matrix import as_matrix
 from ..tree.coalescent import log_prior
 from ..tree.sample import TreeSample, check_trees, check_weights
 from ..tree.tree import Tree, check_tree

@@ -67,6 +67,11 @@ class Mixed(Process):
         self.parts: tuple[tuple[Process, tuple[int, ...]], ...] = tuple(checked)
 
     @property
+    def takes_state_sets(self) -> bool:  # type: ignore[override]
+        """Whether all parts take cells that are one of several states."""
+        return all(process.takes_state_sets for process, _ in self.parts)
+
+    @property
     def n_columns(self) -> int:
         """Number of columns of all parts together."""
         return sum(len(columns) for _, columns in self.parts)
@@ -206,6 +211,11 @@ class Mixed(Process):
     def parameter_values(self) -> FloatArray:
         """Return the values of all parts."""
         return np.concatenate([part.parameter_values() for part, _ in self.parts])
+
+    @property
+    def n_constraints(self) -> int:
+        """Those of all parts."""
+        return sum(part.n_constraints for part, _ in self.parts)
 
     def with_parameter_values(self, values: FloatArray) -> Self:
         """Return every part with its share of the values."""

@@ -19,7 +19,7 @@ from .._random import RandomState, as_generator
 from .._validation import check_column_count, check_width, quote
 from ..errors import InputError
 from ..table.cells import Category, is_valid_set
-from ..table.inputs import as_matrix
+from ..table.matrix import as_matrix
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
 from .ascertainment import ASCERTAINMENTS, UnseenColumns, draw_events
@@ -470,6 +470,11 @@ class Multinomial(Process):
         assert self.equilibrium is not None, "a resolved process has equilibria"
         noise = self.noise.ravel() if self.noise.any() else np.zeros(0)
         return np.concatenate([self.rate.ravel(), *self._own_equilibria(), noise])
+
+    @property
+    def n_constraints(self) -> int:
+        """Number of equilibria, each of which adds up to 1."""
+        return len(self._own_equilibria())
 
     def _own_equilibria(self) -> tuple[FloatArray, ...]:
         """Return the equilibria of the columns, or the one that they share; none if they are held."""

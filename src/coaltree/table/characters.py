@@ -307,7 +307,9 @@ def read_character_table(
     columns = [column for column in characters.columns if column.name not in dropped_columns]
     if not columns:
         raise InputError(f"No columns of {file.name} are left to cluster by: all are dropped.")
-    return FileTable(_to_polars(replace(characters, columns=columns)), characters.taxa, None, ())
+    datatypes = {column.name: column.datatype for column in characters.columns}
+    frame = _to_polars(replace(characters, columns=columns))
+    return FileTable(frame, characters.taxa, None, (), datatypes=datatypes)
 
 
 def _decode(data: bytes, source: str) -> str:

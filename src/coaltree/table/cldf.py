@@ -222,7 +222,7 @@ def _read_structure(data: _DataSet) -> Characters:
     columns = []
     for parameter, cells in values.items():
         states = tuple(sorted({state for cell in cells.values() for state in cell}, key=_natural_sort_key))
-        columns.append(CharacterColumn(parameter, "standard", [_to_cell(cells.get(taxon)) for taxon in taxa], states))
+        columns.append(CharacterColumn(parameter, "feature", [_to_cell(cells.get(taxon)) for taxon in taxa], states))
     return Characters(tuple(taxa), columns)
 
 
@@ -256,7 +256,7 @@ def _read_wordlist(data: _DataSet) -> Characters:
     for (concept, cognates), members in sorted(sets.items()):
         name = f"{concept}:{cognates}"
         cells: list[Cell] = ["1" if taxon in members else "0" if taxon in covered[concept] else None for taxon in taxa]
-        columns.append(CharacterColumn(name, "restriction", cells, ("0", "1")))
+        columns.append(CharacterColumn(name, "cognates", cells, ("0", "1")))
         partitions.setdefault(concept, []).append(name)
     return Characters(tuple(taxa), columns, {concept: tuple(names) for concept, names in partitions.items()})
 

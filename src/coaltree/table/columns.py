@@ -34,6 +34,7 @@ from .cells import (
 from .inputs import Source, open_source
 from .labels import ColumnContext, count, distinct_names, listing, row_label
 from .limits import MAX_CATEGORIES, MAX_TEXT_CATEGORIES
+from .symbols import CHARACTER_DATATYPES
 
 POOLED_CATEGORY = "(other)"
 """The category of the pooled values of a text column."""
@@ -87,6 +88,8 @@ class CategoricalColumn:
         The categories that occur, or those of the fit for new rows; sorted, or in the order that the frame declares.
     unseen : ndarray of int
         For new rows: the rows whose cell holds a category that did not occur in the fit.
+    datatype : str or None
+        For characters of taxa: one of `coaltree.table.symbols.CHARACTER_DATATYPES`.
     """
 
     name: str
@@ -94,6 +97,7 @@ class CategoricalColumn:
     codes: IntArray
     categories: tuple[Category, ...]
     unseen: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    datatype: str | None = None
 
 
 Column: TypeAlias = RealColumn | CategoricalColumn
@@ -146,6 +150,7 @@ def read_columns(
     feature_names: Sequence[str] | None = None,
     categories: Mapping[str, Sequence[Category]] | None = None,
     row_names: Sequence[str] | None = None,
+    datatypes: Mapping[str, str] | None = None,
 ) -> Table:
     """Read a table.
 
@@ -167,6 +172,8 @@ def read_columns(
         them is read as missing, with a warning.
     row_names : sequence of str, optional
         Row names; by default those of a pandas index other than the default one.
+    datatypes : mapping of str to str, optional
+        The datatypes of columns that are characters; by default what `coaltree.read_characters` has noted in a frame of pandas.
 
     Returns
     -------
@@ -188,11 +195,14 @@ def read_columns(
     if categories is not None:
         return read_with_categories(source, categories)
     roles = resolve_roles(categorical_features, source.names)
+    datatypes = find_datatypes(X) if datatypes is None else datatypes
     columns: list[Column] = []
     identifiers: list[str] = []
     remarks: list[str] = []
     for column, cells, role in _iterate_columns(source, roles, _explain_real(categorical_features)):
-        if isinstance(column, CategoricalColumn):
+        if isinstance(column, CategoricalColumn) and datatypes.get(column.name) in CHARACTER_DATATYPES:
+            column = replace(column, datatype=datatypes[column.name])
+        elif isinstance(column, CategoricalColumn):
             column = _drop_full_sets(column)
             example = _find_number_text(cells, role)
             if example is None and role == "auto" and _is_identifier(cells):
@@ -229,6 +239,13 @@ def read_columns(
     if identifiers:
         _warn_identifiers(identifiers)
     return Table(tuple(columns), source.n_rows, source.row_names, tuple(remarks))
+
+
+def find_datatypes(X: Any) -> Mapping[str, str]:
+    """Return the datatypes of characters that `coaltree.read_characters` has noted in a frame; none for other tables."""
+    attributes = getattr(X, "attrs", None)
+    known = attributes.get("datatypes") if isinstance(attributes, dict) else None
+    return known if isinstance(known, Mapping) else {}
 
 
 def read_with_categories(

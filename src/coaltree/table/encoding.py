@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -48,6 +48,8 @@ class Encoding:
         Names of the real columns that hold points in time, as days since 1970-01-01.
     powers : tuple of PowerTransform or None
         The power transform of each real column or None; empty if no column has one.
+    partitions : mapping of str to str
+        The partition of each column in use that is a character with the model of its partition.
     """
 
     column_names: tuple[str, ...]
@@ -58,6 +60,7 @@ class Encoding:
     informative: NDArray[np.bool_]
     times: tuple[str, ...] = ()
     powers: tuple[PowerTransform | None, ...] = ()
+    partitions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def column_scales(self) -> list[ColumnScale]:
@@ -93,6 +96,8 @@ class EncodedTable:
         Names of the columns of `real` and `codes`.
     n_states : tuple of int
         Number of categories of each column of `codes`.
+    partitions : tuple of (str or None)
+        The partition of each column of `codes`; None for those that are no characters.
     """
 
     real: FloatArray
@@ -100,6 +105,7 @@ class EncodedTable:
     real_names: tuple[str, ...]
     categorical_names: tuple[str, ...]
     n_states: tuple[int, ...]
+    partitions: tuple[str | None, ...]
 
 
 class EncodedColumn(NamedTuple):
@@ -136,7 +142,12 @@ def encoded_columns(encoding: Encoding) -> list[EncodedColumn]:
     return columns
 
 
-def fit_encoding(table: Table, standardize: bool | str = True) -> Encoding:
+def fit_encoding(
+    table: Table,
+    standardize: bool | str = True,
+    partitions: Mapping[str, str] | None = None,
+    unused: Collection[str] = (),
+) -> Encoding:
     """Learn the encoding of a table.
 
     Parameters
@@ -146,11 +157,16 @@ def fit_encoding(table: Table, standardize: bool | str = True) -> Encoding:
     standardize : bool or "power", default=True
         Whether real columns are standardised to mean 0 and standard deviation 1 over their observed cells; "power" applies
         the Yeo-Johnson transform that makes each most Gaussian first.
+    partitions : mapping of str to str, optional
+        The partition of each column that is a character with the model of its partition.
+    unused : collection of str, optional
+        Columns that are left out.
 
     Returns
     -------
     Encoding
     """
+    unused = frozenset(unused)
     informative = np.zeros(len(table.columns), dtype=bool)
     kinds: list[Kind] = []
     scales: list[ColumnScale] = []
@@ -165,7 +181,10 @@ def fit_encoding(table: Table, standardize: bool | str = True) -> Encoding:
         else:
             kinds.append("categorical")
             categories.append(column.categories)
-            informative[j] = len(column.categories) >= 2
+            # A constant character says something about the rate of its partition.
+            informative[j] = (
+                len(column.categories) >= 2 if column.datatype is None else bool((column.codes != -1).any())
+            ) and column.name not in unused
     return Encoding(
         table.column_names,
         tuple(kinds),
@@ -175,6 +194,7 @@ def fit_encoding(table: Table, standardize: bool | str = True) -> Encoding:
         informative,
         tuple(column.name for column in table.real if column.time),
         tuple(scale.power for scale in scales) if any(scale.power for scale in scales) else (),
+        dict(partitions or {}),
     )
 
 
@@ -241,6 +261,7 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
         tuple(real_names),
         tuple(categorical_names),
         tuple(len(by_name[name]) for name in categorical_names),
+        tuple(encoding.partitions.get(name) for name in categorical_names),
     )
 
 
@@ -281,7 +302,7 @@ def describe(
     constant = [
         c.name
         for c, cells, informative in zip(table.columns, observed, encoding.informative, strict=True)
-        if cells.any() and not informative
+        if cells.any() and not informative and (isinstance(c, RealColumn) or c.datatype is None)
     ]
     sentences = list(table.remarks)
     if constant:
@@ -294,7 +315,11 @@ def describe(
                 f"The values of column {quote(column.name)} differ by less than {_ROUNDING:g} of their size, which may be "
                 "rounding: the column is used; drop it if it is constant."
             )
-    used = [column for column, informative in zip(table.columns, encoding.informative, strict=True) if informative]
+    used = [
+        column
+        for column, informative in zip(table.columns, encoding.informative, strict=True)
+        if informative and column.name not in encoding.partitions  # sites of an alignment are often equal
+    ]
     sentences += describe_copies(used)
     sentences += describe_tails(table, _real_values(table, encoding), separated or {}, shortened or {})
     if missing:

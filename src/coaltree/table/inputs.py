@@ -1,7 +1,6 @@
 """Tables of any kind as named columns of cells: frames of any library, arrays, lists of lists.
 
 This is the one place that converts them. `open_source` looks at the table; `Source.read` reads one column at a time.
-`as_matrix` reads a table that is already encoded as numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .._validation import quote, shorten
 from ..errors import InputError, MissingDependencyError
@@ -135,38 +134,6 @@ def to_narwhals(X: Any) -> nw.DataFrame[Any] | None:
             f"The column names of the {type(X).__name__} cannot be read ({shorten(str(error))}): make them text."
         ) from None
     return frame if isinstance(frame, nw.DataFrame) else None
-
-
-def as_matrix(X: ArrayLike) -> FloatArray:
-    """Return X as a new float matrix. NaN marks missing cells; other values must be finite."""
-    X = compute_dask(X)
-    try:
-        if hasattr(X, "isna") and hasattr(X, "to_numpy"):  # a pandas frame: pd.NA must be converted explicitly
-            X = X.to_numpy(dtype=np.float64, na_value=np.nan)
-        elif hasattr(X, "to_numpy"):
-            X = X.to_numpy()
-        array = _to_array(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
-        if array.dtype.kind == "c":
-            raise TypeError("complex numbers")
-        with np.errstate(over="ignore"):  # longer floats become infinite, which is reported below
-            matrix = np.array(array, dtype=np.float64, order="C")  # sums depend on the order in memory
-    except Exception as error:  # conversions of the objects in it may raise anything
-        raise InputError(
-            f"The table could not be read as numbers ({shorten(str(error))}). Pass real values or state codes, with NaN for "
-            "missing cells, or use CoalescentClustering, which encodes text and categories itself."
-        ) from None
-    if matrix.ndim != 2:
-        raise InputError(f"The table has {matrix.ndim} dimension(s); it must have two: rows and columns.")
-    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
-        raise InputError(f"The table has shape {matrix.shape}; it needs at least one row and one column.")
-    infinite = np.argwhere(np.isinf(matrix))
-    if len(infinite):
-        row, column = infinite[0]
-        raise InputError(
-            f"{len(infinite)} cell(s) are infinite, the first in row {row}, column {column}; cells must be finite numbers "
-            "or NaN for missing. Replace infinities by NaN or by a large finite value."
-        )
-    return matrix
 
 
 class FrameKind(NamedTuple):
@@ -360,7 +327,7 @@ def array_names(n_columns: int) -> tuple[str, ...]:
 
 
 def _open_array(X: Any) -> Source:
-    values = list_to_array(X) if isinstance(X, list | tuple) else _to_array(X)
+    values = list_to_array(X) if isinstance(X, list | tuple) else to_array(X)
     if values.ndim == 0:
         raise InputError(
             f"Expected 2D array, got scalar array instead:\narray={values}.\nReshape your data either using "
@@ -404,7 +371,8 @@ def _array_cells(values: NDArray[Any], context: ColumnContext) -> Cells:
     return read_objects(values.tolist(), context, declared_text=False)
 
 
-def _to_array(X: Any) -> NDArray[Any]:
+def to_array(X: Any) -> NDArray[Any]:
+    """Return an array of anything that is one or can be converted; masked cells are missing."""
     if isinstance(X, np.ma.MaskedArray):
         # A masked cell is missing; asarray would return the value under the mask.
         if X.dtype.kind in "iuf":

@@ -19,7 +19,7 @@ import tempfile
 import warnings
 import zlib
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -441,6 +441,8 @@ class FileTable:
         Name of that column.
     categorical, real : tuple of str
         The declared columns.
+    datatypes : mapping of str to str
+        The datatypes of the characters in a character file, also of those that were dropped, in the order of the file.
     """
 
     frame: pl.DataFrame
@@ -448,6 +450,7 @@ class FileTable:
     id_column: str | None
     categorical: tuple[str, ...]
     real: tuple[str, ...] = ()
+    datatypes: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_file(

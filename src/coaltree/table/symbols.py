@@ -14,6 +14,7 @@ from typing import TypeAlias
 from .._parameters import Gaps
 from .._validation import quote
 from ..errors import InputError
+from .cells import Category
 from .labels import listing
 
 Cell: TypeAlias = str | float | frozenset[str] | None
@@ -51,6 +52,12 @@ _GUESSED_SYMBOLS = {*"".join(_STATES.values()), *_NUCLEOTIDES, *_AMINO_AMBIGUITI
 DATATYPES = (*_STATES, "continuous")
 """The datatypes of characters; a file may mix them."""
 
+CHARACTER_DATATYPES = (*_STATES, "cognates")
+"""Those with a model of the field. Cognate sets are of lists of words."""
+
+BINARY_DATATYPES = ("restriction", "cognates")
+"""Those with the states absent and present."""
+
 _ALIASES = {"nucleotide": "dna", "binary": "restriction", "aminoacid": "protein", "aa": "protein"}
 
 
@@ -58,6 +65,29 @@ def find_datatype(name: str) -> str | None:
     """Return the datatype of a name such as ``"DNA"`` or ``"nucleotide"``; None if there is none."""
     known = _ALIASES.get(name.lower(), name.lower())
     return known if known in DATATYPES else None
+
+
+def alphabet_of(datatype: str, categories: Iterable[Category]) -> tuple[Category, ...]:
+    """Return the states that columns of a datatype can have, given those that occur.
+
+    Molecules have the states of their alphabet, and others only if they occur. Standard characters have digits up to the largest
+    that occurs, or else the states that occur; two at least.
+
+    Examples
+    --------
+    >>> alphabet_of("dna", ["A", "-"]), alphabet_of("standard", ["2", "0"]), alphabet_of("standard", ["red"])
+    (('A', 'C', 'G', 'T', '-'), ('0', '1', '2'), ('red', '(other)'))
+    """
+    occurring = list(dict.fromkeys(categories))
+    texts = {str(category): category for category in occurring}
+    if datatype == "standard":
+        if texts and all(len(text) == 1 and text in _STATES["standard"] for text in texts):
+            convert: Callable[[str], Category] = str if isinstance(occurring[0], str) else int
+            return tuple(map(convert, _STATES["standard"][: max(2, 1 + max(map(int, texts)))]))
+        return tuple(occurring) if len(occurring) > 1 else (*occurring, *("(other)", "(none)")[: 2 - len(occurring)])
+    known = {"protein": _AMINO_ACIDS, "cognates": "01"}.get(datatype) or _STATES[datatype]
+    states = [texts.get(state, state) for state in known]
+    return (*states, *sorted((category for category in occurring if category not in states), key=str))
 
 
 class SymbolError(Exception):

@@ -1,5 +1,6 @@
 """Comparison of models by their evidence: stationary or Brownian numbers, one rate or a rate per column of categories.
 
+Models of characters have equal or fitted frequencies of states.
 If the user has said which columns were recorded, models with and without that condition are compared too.
 
 Parameters are set to their posterior means, estimated by short Markov chains, and then held while the evidence is averaged over
@@ -32,7 +33,7 @@ from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.encoding import EncodedTable
 from ..table.labels import count
 from .model import FittedModel, Progress
-from .processes import Templates, sampling_process, to_encoded_table
+from .processes import Templates, partition_columns, sampling_process, to_encoded_table
 
 FloatArray = NDArray[np.float64]
 
@@ -41,6 +42,7 @@ MIN_EVIDENCE_ROWS, MAX_EVIDENCE_ROWS = 3, 300
 ROOT_WIDTH = 10.0  # variance of the root of Brownian motion, relative to what accumulates from the root to the leaves
 STATIONARY, BROWNIAN = "stationary diffusion", "Brownian motion"
 ONE_RATE, RATES = "one rate", "a rate per column"
+EQUAL, FITTED = "equal frequencies", "fitted frequencies"
 CONDITIONS = {"variable": "only variable columns recorded", "present": "only present columns recorded"}
 UNCONDITIONAL = "all columns recorded"
 
@@ -214,6 +216,10 @@ def _candidates(model: FittedModel, encoded: EncodedTable) -> list[Callable[[np.
     settings = model.settings
     n_real, n_categorical = encoded.real.shape[1], encoded.codes.shape[1]
     is_custom_real, categorical_process = not isinstance(settings.real_process, str), settings.categorical_process
+    parts = model.process.subprocesses(n_real + n_categorical)
+    characters = [part for part, _ in parts[len(parts) - len(partition_columns(encoded)) :]]
+    if characters:
+        return _character_candidates(model, encoded, cast("list[Multinomial]", characters))
     condition = None if categorical_process is None else categorical_process.ascertainment
     # A process that only declares which columns were recorded does not count as the user's own process.
     is_custom_categorical = categorical_process is not None and repr(categorical_process) != repr(
@@ -246,6 +252,46 @@ def _candidates(model: FittedModel, encoded: EncodedTable) -> list[Callable[[np.
         maker(real, rates, condition_kind)
         for real, rates, condition_kind in product(real_names, rate_names, conditions)
     ]
+
+
+def _character_candidates(
+    model: FittedModel, encoded: EncodedTable, characters: Sequence[Multinomial]
+) -> list[Callable[[np.random.Generator], Candidate]]:
+    """Return functions that make models of a table of characters, whose other columns are as in the fit."""
+    settings, n_real = model.settings, encoded.real.shape[1]
+    can_share = all(len({len(q) for q in part.equilibrium or ()}) == 1 for part in characters)
+    conditions = [True, False] if any(part.ascertainment for part in characters) else [True]
+
+    def maker(frequencies: str, conditioned: bool) -> Callable[[np.random.Generator], Candidate]:
+        def make(rng: np.random.Generator) -> Candidate:
+            changed = [_with_frequencies(part, frequencies == EQUAL) for part in characters]
+            templates = model.templates(encoded)._replace(characters=tuple(changed))
+            noise = None if settings.noise is None else float(settings.noise)
+            first = sampling_process(
+                model.matrix,
+                encoded,
+                templates if conditioned else templates.without_ascertainment(),
+                settings.covariance,
+                noise,
+            )
+            name = frequencies
+            if len(conditions) > 1:
+                kinds = dict.fromkeys(CONDITIONS[part.ascertainment] for part in characters if part.ascertainment)
+                name += f" and {' and '.join(kinds) if conditioned else UNCONDITIONAL}"
+            return _fit_candidate(model, name, first, n_real, noise is not None, False, rng)
+
+        return make
+
+    return [maker(*pair) for pair in product([EQUAL, FITTED] if can_share else [EQUAL], conditions)]
+
+
+def _with_frequencies(process: Multinomial, equal: bool) -> Multinomial:
+    """Return the process of a partition with equally likely states, or with frequencies that are fitted."""
+    assert process.equilibrium is not None, "the process was fitted"
+    if not equal:
+        return process.replace(share_equilibrium=True, hold_equilibrium=False)
+    flat = [np.full(len(q), 1 / len(q)) for q in process.equilibrium]
+    return process.replace(equilibrium=flat, hold_equilibrium=True)
 
 
 def _with_rates(
@@ -281,7 +327,7 @@ def _fit_candidate(
     values = np.mean([draw.process.parameter_values() for draw in draws], axis=0)
     process = draws[0].process.with_parameter_values(values) if len(values) else draws[0].process
     n_columns = matrix.shape[1]
-    n_fitted = len(values) - (n_columns - n_real)  # the shares of the states of a column add up to 1
+    n_fitted = len(values) - process.n_constraints
     if brownian:
         height = float(np.mean([draw.tree.heights[-1] for draw in draws]))
         parts = list(process.subprocesses(n_columns))

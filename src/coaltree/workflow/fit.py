@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,22 +33,35 @@ from ..inference.refine import expected_heights, refine
 from ..inference.results import MCMCResult, SMCResult
 from ..inference.smc import smc
 from ..process.base import MAX_EXACT_ROWS, Process
+from ..table.character_columns import CharacterTable, declare_characters, has_characters, spell_characters
 from ..table.columns import Table, find_constant, missing_cells
 from ..table.encoding import EncodedTable, describe, encode, fit_encoding
+from ..table.partition_file import read_partitions
 from ..tree.edit import renumber_leaves
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
 from .model import FittedModel, FloatArray, IntArray, Progress
-from .processes import Templates, chooses_scale, sampling_process, shorten_tails, structure_process, to_matrix
-from .settings import ClusterSettings, Settings, check_settings
+from .processes import (
+    Templates,
+    chooses_scale,
+    draws_parameters,
+    fit_characters,
+    sampling_process,
+    shorten_tails,
+    structure_process,
+    to_matrix,
+)
+from .settings import CHARACTER_PARAMETERS, ClusterSettings, Settings, check_settings, refuse_resolution
 
 MAX_SHOWN_SHARE = 0.999  # largest share before the end, because the number of passes is not known
 
 
 class Run(NamedTuple):
-    """One fit: its settings, row names, progress reports, cluster and checkpoint."""
+    """One fit: its settings, processes of the columns, row names, progress reports, cluster and checkpoint."""
 
     settings: Settings
+    templates: Templates
+    draw_parameters: bool  # together with the trees of Markov chains
     row_names: Sequence[str] | None
     progress: Progress | None
     client: Any  # an open client of Dask, or None
@@ -87,21 +101,27 @@ def fit_model(
     check_settings(settings, table.n_rows)
     # Without a random state a greedy fit is the same each time, and so are its predictions.
     seed = 0 if settings.random_state is None else int(as_generator(settings.random_state).integers(2**63))
-    encoding = fit_encoding(table, settings.standardize)
+    table, characters = _spell_characters(table, settings)
+    partition_of = {name: partition.name for partition in characters.partitions for name in partition.columns}
+    encoding = fit_encoding(table, settings.standardize, partition_of, characters.unused)
     encoded = encode(table, encoding)
     matrix = to_matrix(encoded)
     tree_matrix, levels = shorten_tails(matrix, encoding, settings)
     tree_table = replace(encoded, real=tree_matrix[:, : encoded.real.shape[1]]) if levels.any() else encoded
-    templates = _make_templates(settings)
-    templates.check_shared()
+    templates = Templates(settings.real_process, settings.categorical_process)
+    templates.check_shared(encoded, encoding)
     templates.check_constant([name for name, labels in encoding.categories_by_name.items() if len(labels) == 1])
+    templates = templates._replace(characters=fit_characters(encoded, characters.partitions, settings))
     runs_chains = settings.inference == "mcmc" and table.n_rows > 1  # one row has one tree
+    draw_parameters = draws_parameters(settings, encoding)
+    if draw_parameters and isinstance(settings, ClusterSettings):
+        refuse_resolution(settings)
     result: GreedyResult | SMCResult | MCMCResult
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # the remarks below say the same
         with open_client(settings.client) as client:
-            run = Run(settings, table.row_names, progress, client, checkpoint)
-            process = _make_process(tree_matrix, tree_table, settings, samples=runs_chains and settings.draw_parameters)
+            run = Run(settings, templates, draw_parameters, table.row_names, progress, client, checkpoint)
+            process = _make_process(tree_matrix, tree_table, run, samples=runs_chains and draw_parameters)
             process.check_ascertainment(matrix, [*encoded.real_names, *encoded.categorical_names])
             if runs_chains:
                 result = _run_mcmc(process, matrix, run)
@@ -126,7 +146,11 @@ def fit_model(
         log_evidence=result.log_evidence if isinstance(result, SMCResult) else None,
         search=result.search if isinstance(result, GreedyResult) else None,
         neighbor_recall=result.neighbor_recall if isinstance(result, GreedyResult) else None,
-        remarks=[*describe(table, encoding, stray_rows, _find_moved_rows(levels, encoded, settings)), *process_remarks],
+        remarks=[
+            *characters.remarks,
+            *describe(table, encoding, stray_rows, _find_moved_rows(levels, encoded, settings)),
+            *process_remarks,
+        ],
         constants=[find_constant(column) for column in table.columns],
         incomplete_columns=tuple(j for j, column in enumerate(table.columns) if missing_cells(column).any()),
         id_column=table.id_column,
@@ -173,22 +197,36 @@ def _find_moved_rows(levels: IntArray, encoded: EncodedTable, settings: Settings
     return {encoded.real_names[j]: named[levels[named, j] != 0] for j in columns}
 
 
-def _make_process(matrix: FloatArray, encoded: EncodedTable, settings: Settings, samples: bool = False) -> Process:
+def _spell_characters(table: Table, settings: Settings) -> tuple[Table, CharacterTable]:
+    """Return the table with the alphabets of its characters, and their partitions.
+
+    Parameters that are for characters make all categorical columns characters.
+    """
+    given = [name for name in CHARACTER_PARAMETERS if getattr(settings, name) is not None]
+    if given and not has_characters(table):
+        table = declare_characters(table, given[0])
+    partitions = settings.partitions
+    if isinstance(partitions, str | PathLike):
+        partitions = read_partitions(partitions, [column.name for column in table.columns])
+    characters = spell_characters(table, partitions, settings.ascertainment, settings.model == "f81")
+    if settings.categorical_process is not None:
+        characters = characters._replace(partitions=[])
+    return characters.table, characters
+
+
+def _make_process(matrix: FloatArray, encoded: EncodedTable, run: Run, samples: bool = False) -> Process:
     """Return the process for the search, or the one from which chains start if they sample its parameters."""
     make_process = sampling_process if samples else structure_process
+    settings = run.settings
     noise = None if settings.noise is None else float(settings.noise)  # in double precision, as files keep it
-    return make_process(matrix, encoded, _make_templates(settings), settings.covariance, noise)
-
-
-def _make_templates(settings: Settings) -> Templates:
-    return Templates(settings.real_process, settings.categorical_process)
+    return make_process(matrix, encoded, run.templates, settings.covariance, noise)
 
 
 def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult:
     """Search for a tree, and refine it or average it over replicates of the noise."""
     settings, n_real = run.settings, encoded.real.shape[1]
     process = process.resolve(matrix)
-    rows, sorted_matrix, search_process = _sort_table(process, matrix, encoded, settings)
+    rows, sorted_matrix, search_process = _sort_table(process, matrix, encoded, run)
     has_columns = not np.isnan(sorted_matrix).all()  # otherwise all rows merge at height 0
     should_average = settings.rule == "rate1" and not settings.refine and has_columns
     search_matrix = sorted_matrix
@@ -217,7 +255,7 @@ def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run
             tree,
             search_matrix,
             result.process,
-            rescale=chooses_scale(_make_templates(settings), settings.covariance, settings.noise),
+            rescale=chooses_scale(run.templates, settings.covariance, settings.noise),
             filled=search_matrix is not sorted_matrix,
             n_jobs=settings.n_jobs,
         )
@@ -227,23 +265,23 @@ def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run
 
 
 def _sort_table(
-    process: Process, matrix: FloatArray, encoded: EncodedTable, settings: Settings
+    process: Process, matrix: FloatArray, encoded: EncodedTable, run: Run
 ) -> tuple[IntArray, FloatArray, Process]:
     """Return rows in an order set by their content, the table in that order, and its process.
 
     So ties do not depend on the order of the table.
     """
-    n_real = encoded.real.shape[1]
+    n_real, settings = encoded.real.shape[1], run.settings
     n_columns = n_real + encoded.codes.shape[1]
     # The search of larger tables sorts the rows itself, and is approximate.
     if n_columns == 0 or matrix.size > MAX_CELLS or len(matrix) > process.max_exact_rows(matrix):
         return np.arange(len(matrix)), matrix, process
     rounded = round_cells(matrix, n_real)
-    if isinstance(settings.real_process, str) and settings.categorical_process is None:
+    if isinstance(run.templates.real, str) and run.templates.categorical is None and not run.templates.characters:
         order = arrange(rounded, encoded.n_states)
         # Without noise, heights may be in proportion to the smallest differences.
         sorted_matrix = order.apply(matrix if settings.noise == 0 else rounded)
-        sorted_process = _make_process(sorted_matrix, _reorder(encoded, order, sorted_matrix), settings)
+        sorted_process = _make_process(sorted_matrix, _reorder(encoded, order, sorted_matrix), run)
         return order.rows, sorted_matrix, sorted_process
     rows = sort_rows(rounded)  # the columns stay: the user's process may have parameters for each of them
     return rows, matrix[rows], process
@@ -259,6 +297,7 @@ def _reorder(encoded: EncodedTable, order: Arrangement, arranged: FloatArray) ->
         tuple(encoded.real_names[j] for j in real),
         tuple(encoded.categorical_names[j] for j in categorical),
         tuple(encoded.n_states[j] for j in categorical),
+        tuple(encoded.partitions[j] for j in categorical),
     )
 
 
@@ -294,7 +333,7 @@ def _run_mcmc(process: Process, matrix: FloatArray, run: Run) -> MCMCResult:
         settings.n_chains,
         n_heated=settings.n_heated,
         max_seconds=settings.max_seconds,
-        draw_parameters=settings.draw_parameters,
+        draw_parameters=run.draw_parameters,
         hold_noise=settings.noise is not None,
         leaf_names=run.row_names,
         n_jobs=settings.n_jobs,

@@ -335,14 +335,15 @@ class FittedModel:
     def _noise(self) -> float | None:
         return None if self.settings.noise is None else float(self.settings.noise)
 
-    def _templates(self, encoded: EncodedTable) -> Templates:
+    def templates(self, encoded: EncodedTable) -> Templates:
+        """Return the processes of the columns, with what the fit has set in them."""
         settings = self.settings
         return Templates(settings.real_process, settings.categorical_process).resolve(self.process, encoded)
 
     def _draw_from(self, tree: Tree, matrix: FloatArray, seed: int, progress: Progress | None) -> Predictor:
         """Draw trees over all rows or some, whose cells are in `matrix`, by chains that start at a tree."""
         settings, encoded = self.settings, to_encoded_table(self.encoding, matrix)
-        noise, templates = self._noise, self._templates(encoded)
+        noise, templates = self._noise, self.templates(encoded)
         if len(matrix) < len(self.matrix):
             templates = templates.without_ascertainment()
         process = prediction_process(matrix, encoded, templates, settings.covariance, noise).resolve(matrix)
@@ -391,7 +392,7 @@ class FittedModel:
         shown = np.where(hidden, np.nan, matrix)
         # The tree of the fit has seen the hidden cells: chains start at one that has not.
         encoded = to_encoded_table(self.encoding, shown)
-        process = structure_process(shown, encoded, self._templates(encoded), self.settings.covariance, self._noise)
+        process = structure_process(shown, encoded, self.templates(encoded), self.settings.covariance, self._noise)
         tree = greedy(shown, process.without_ascertainment(), n_jobs=self.settings.n_jobs).tree
         predictor = self._draw_from(tree, shown, int(rng.integers(2**63)), progress)
         asked = rng.permutation(np.flatnonzero(hidden.any(axis=1)))

@@ -6,6 +6,7 @@ The tree is found with fixed parameters. Predictions draw their parameters, star
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,18 +15,22 @@ from numpy.typing import NDArray
 from .._extensions import are_compiled
 from .._validation import quote
 from ..errors import InputError
+from ..inference.clock import fit_clock
+from ..inference.greedy import greedy
 from ..inference.posterior_draws import Draw
 from ..inference.preparation import shorten_gaps
 from ..predict.tails import Tails
 from ..process.base import Process
 from ..process.brownian import Brownian
 from ..process.categorical_columns import smoothed_shares
+from ..process.characters import character_process, with_shares
 from ..process.gaussian_columns import column_moments, scale_to_range
 from ..process.mixed import Mixed
 from ..process.multinomial import MAX_NAMED, Multinomial
 from ..process.normal_scores import NormalScores
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.cells import Category
+from ..table.character_columns import Partition
 from ..table.encoding import EncodedTable, Encoding
 from ..table.scaling import ColumnScale
 from .settings import Settings
@@ -46,10 +51,11 @@ MAX_CORRELATED = 100  # real columns with covariance matrices in predictions: th
 
 
 class Templates(NamedTuple):
-    """The processes of real and of categorical columns, as the user chose them."""
+    """The processes of the columns, as the user chose them, or as characters of taxa have them."""
 
     real: str | Process  # a name (its parameters are chosen here), or a process that is used unchanged
     categorical: Process | None  # None for `Multinomial`
+    characters: tuple[Process, ...] = ()  # of each partition, in the order of their first columns
 
     def resolve(self, process: Process, encoded: EncodedTable) -> Templates:
         """Return the templates with open parameters set as in a process that was made from them for a whole table.
@@ -57,39 +63,75 @@ class Templates(NamedTuple):
         A part of the rows may lack categories.
         """
         n_real, n_categorical = encoded.real.shape[1], encoded.codes.shape[1]
-        parts = list(process.subprocesses(n_real + n_categorical)) if n_real + n_categorical else []
-        real = parts[0][0] if n_real and not isinstance(self.real, str) else self.real
-        categorical = parts[-1][0] if n_categorical and self.categorical is not None else self.categorical
-        return Templates(real, categorical)
+        n_partitions = len(partition_columns(encoded))
+        if n_real + n_categorical == 0:
+            return self
+        if not n_real and not n_partitions:  # which may have parts itself
+            return self if self.categorical is None else self._replace(categorical=process)
+        parts = [part for part, _ in process.subprocesses(n_real + n_categorical)]
+        real = parts.pop(0) if n_real else None
+        characters = tuple(parts[len(parts) - n_partitions :])
+        ordinary = parts[0] if len(parts) > n_partitions else None
+        return Templates(
+            real if real is not None and not isinstance(self.real, str) else self.real,
+            ordinary if ordinary is not None and self.categorical is not None else self.categorical,
+            characters,
+        )
 
     def without_ascertainment(self) -> Templates:
         """Return the templates for some of the rows: columns that were recorded may be constant in them."""
-        return self._replace(categorical=self.categorical and self.categorical.without_ascertainment())
+        return self._replace(
+            categorical=self.categorical and self.categorical.without_ascertainment(),
+            characters=tuple(part.without_ascertainment() for part in self.characters),
+        )
 
-    def check_shared(self) -> None:
-        """Raise if categorical columns are to share one equilibrium, because each has its own categories."""
-        if self.categorical is not None and self.categorical.share_equilibrium:
+    def check_shared(self, encoded: EncodedTable, encoding: Encoding) -> None:
+        """Raise if categorical columns are to share one equilibrium although they have different categories."""
+        if self.categorical is None or not self.categorical.share_equilibrium:
+            return
+        alphabets = {encoding.categories_by_name[name] for name in encoded.categorical_names}
+        if len(alphabets) > 1:
             raise InputError(
-                "categorical_process has share_equilibrium=True, but each column has its own numbering of categories, "
-                "so they cannot share one equilibrium. Use it with ct.mcmc and other functions on tables of codes."
+                "categorical_process has share_equilibrium=True, but columns have different categories, so they cannot share "
+                "one equilibrium. Use it with characters that have one alphabet, such as an alignment from ct.read_characters."
             )
 
     def check_constant(self, constant: Sequence[str]) -> None:
-        """Raise if columns have a single category, and so are ignored, although the ascertainment excludes such columns."""
-        ascertainment = None if self.categorical is None else self.categorical.ascertainment
-        if ascertainment is None or not constant:
+        """Raise if columns have a single category, of which it is not known whether it is the one for absent things."""
+        if self.categorical is None or self.categorical.ascertainment != "present" or not constant:
             return
         names = ", ".join(map(quote, constant[:MAX_NAMED]))
         more = f" and {len(constant) - MAX_NAMED} more" if len(constant) > MAX_NAMED else ""
-        advice = (
-            "says that such columns were not recorded. Leave them out, or, if they were recorded, do not use ascertainment"
-            if ascertainment == "variable"
-            else "expects columns that are present in all rows, but a column with one category is not used in the fit. Leave "
-            "them out and use ascertainment='variable'"
-        )
         raise InputError(
-            f"{len(constant)} column(s) have a single category: {names}{more}. ascertainment={ascertainment!r} {advice}."
+            f"{len(constant)} column(s) have a single category: {names}{more}. A categorical_process with "
+            "ascertainment='present' cannot tell whether it means that something is present. Give the parameter "
+            "ascertainment='present' instead, with which all columns have the same categories."
         )
+
+
+def partition_columns(encoded: EncodedTable) -> dict[str, list[int]]:
+    """Return the positions of the columns of each partition of characters among the categorical columns."""
+    columns: dict[str, list[int]] = {}
+    for d, partition in enumerate(encoded.partitions):
+        if partition is not None:
+            columns.setdefault(partition, []).append(d)
+    return columns
+
+
+def fit_characters(encoded: EncodedTable, partitions: Sequence[Partition], settings: Settings) -> tuple[Process, ...]:
+    """Return the processes of the partitions of characters, with rates that were fitted to a greedy tree of the characters."""
+    columns = partition_columns(encoded)
+    if not columns:
+        return ()
+    used = [d for positions in columns.values() for d in positions]
+    codes = np.where(encoded.codes == -1, np.nan, encoded.codes)[:, used]
+    names, n_states = [encoded.categorical_names[d] for d in used], [encoded.n_states[d] for d in used]
+    by_name = {partition.name: partition for partition in partitions}
+    process = character_process(codes, names, n_states, [by_name[name] for name in columns], settings.model)
+    fitted = fit_clock(process, codes, partial(greedy, n_jobs=settings.n_jobs))
+    parts = zip(process.subprocesses(len(used)), fitted.subprocesses(len(used)), strict=True)
+    # Rates are fitted to some of the rows of a large table, in which recorded columns may be constant.
+    return tuple(part.with_parameter_values(own.parameter_values()) for (part, _), (own, _) in parts)
 
 
 def to_matrix(encoded: EncodedTable) -> FloatArray:
@@ -125,7 +167,15 @@ def to_encoded_table(encoding: Encoding, matrix: FloatArray) -> EncodedTable:
         tuple(used[0]),
         tuple(used[1]),
         tuple(len(encoding.categories_by_name[name]) for name in used[1]),
+        tuple(encoding.partitions.get(name) for name in used[1]),
     )
+
+
+def draws_parameters(settings: Settings, encoding: Encoding) -> bool:
+    """Return whether Markov chains draw parameters together with trees: if asked to, and by default those of characters."""
+    if settings.draw_parameters is None:
+        return settings.inference == "mcmc" and bool(encoding.partitions)
+    return bool(settings.draw_parameters)
 
 
 def chooses_scale(templates: Templates, covariance: str | None, noise: float | None) -> bool:
@@ -153,7 +203,7 @@ def find_tails(matrix: FloatArray, encoding: Encoding, settings: Settings) -> Ta
     Samples with parameters of their own were drawn over the table itself.
     """
     templates = Templates(settings.real_process, settings.categorical_process)
-    if settings.draw_parameters or not chooses_scale(templates, settings.covariance, settings.noise):
+    if draws_parameters(settings, encoding) or not chooses_scale(templates, settings.covariance, settings.noise):
         return None
     return Tails.from_table(to_encoded_table(encoding, matrix).real)
 
@@ -249,20 +299,26 @@ def _make_process(
         cells = matrix[:, :n_real]
         part = real(*column_moments(cells)) if isinstance(templates.real, str) else templates.real.resolve(cells)
         parts.append((part, np.arange(n_real)))
-    if n_categorical:
-        codes = matrix[:, n_real:]
-        if templates.categorical is None:
-            shares = [smoothed_shares(codes[:, d], states) for d, states in enumerate(encoded.n_states)]
-            part = Multinomial(np.full(n_categorical, site_rate), shares, site_noise)
+    codes = matrix[:, n_real:]
+    ordinary = [d for d, partition in enumerate(encoded.partitions) if partition is None]
+    if ordinary:
+        n_states = [encoded.n_states[d] for d in ordinary]
+        template = templates.categorical
+        if template is None:
+            shares = [smoothed_shares(codes[:, d], k) for d, k in zip(ordinary, n_states, strict=True)]
+            noise = site_noise if np.ndim(site_noise) == 0 else np.asarray(site_noise)[ordinary]
+            part = Multinomial(np.full(len(ordinary), site_rate), shares, noise)
         else:
-            if not templates.categorical.takes_state_sets and np.any(codes < 0):
-                column = encoded.categorical_names[int(np.argmax((codes < 0).any(axis=0)))]
+            if not template.takes_state_sets and np.any(codes[:, ordinary] < 0):
+                column = encoded.categorical_names[ordinary[int(np.argmax((codes[:, ordinary] < 0).any(axis=0)))]]
                 raise InputError(
                     f"Column {quote(column)} has a cell that is one of several categories, which "
-                    f"{type(templates.categorical).__name__} does not take: use Multinomial, or mark such cells as missing."
+                    f"{type(template).__name__} does not take: use Multinomial, or mark such cells as missing."
                 )
-            part = templates.categorical.resolve(codes)
-        parts.append((part, np.arange(n_real, n_real + n_categorical)))
+            part = with_shares(template, codes[:, ordinary], n_states).resolve(codes[:, ordinary])
+        parts.append((part, n_real + np.array(ordinary)))
+    for part, columns in zip(templates.characters, partition_columns(encoded).values(), strict=True):
+        parts.append((part, n_real + np.array(columns)))
     return parts[0][0] if len(parts) == 1 else Mixed(*parts)
 
 

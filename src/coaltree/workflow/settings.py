@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from os import PathLike
 from typing import Any, ClassVar, Literal
 
 from .._cut import Cut, check_cut
-from .._parameters import PARAMETERS, AnyOf, Constraint, Instance, check_parameter, check_time_limit, optional
+from .._parameters import (
+    ASCERTAINMENTS,
+    PARAMETERS,
+    AnyOf,
+    Choices,
+    Constraint,
+    Instance,
+    check_parameter,
+    check_time_limit,
+    optional,
+)
 from .._random import as_generator
 from .._validation import quote
 from ..errors import InputError
@@ -14,10 +26,16 @@ from ..inference.executors import check_client, thread_count
 from ..process.base import Process
 
 _PROCESS = Instance(Process, "a process")
+ASCERTAINMENT = Choices(ASCERTAINMENTS)
 CONSTRAINTS: dict[str, Constraint] = PARAMETERS | {
     "real_process": AnyOf((PARAMETERS["real_process"], _PROCESS)),
     "categorical_process": optional(_PROCESS),
+    "ascertainment": AnyOf(
+        (Choices((None,)), ASCERTAINMENT, Instance(Mapping, "a mapping of partitions to one of these"))
+    ),
 }
+CHARACTER_PARAMETERS = ("model", "partitions", "ascertainment")
+"""Parameters that are for characters of taxa."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -37,7 +55,10 @@ class Settings:
     max_seconds: float | None = None
     summary: str = "ccd0"
     summary_heights: Literal["mean", "median"] = "mean"
-    draw_parameters: bool = False
+    draw_parameters: bool | None = None
+    model: str | None = None
+    partitions: Mapping[str, Sequence[str]] | str | PathLike[str] | None = None
+    ascertainment: str | Mapping[str, str] | None = None
     real_process: str | Process = "ornstein-uhlenbeck"
     categorical_process: Process | None = None
     covariance: str | None = None
@@ -97,15 +118,34 @@ def check_settings(settings: Settings, n_rows: int) -> None:
             raise InputError(
                 f"{name} is {value}, and inference is {quote(settings.inference)}; {purpose} only with inference {owner!r}."
             )
+    _check_characters(settings)
     check_time_limit(settings.n_samples, settings.max_seconds)
     if isinstance(settings, ClusterSettings):
         check_cut(settings, n_rows)
-        if settings.draw_parameters:
-            refuse_resolution(settings)
     if settings.client is not None:
         check_client(settings.client)
     as_generator(settings.random_state)
     thread_count(settings.n_jobs)
+
+
+def _check_characters(settings: Settings) -> None:
+    """Raise unless parameters for characters are allowed together."""
+    for name in CHARACTER_PARAMETERS:
+        if getattr(settings, name) is not None and settings.categorical_process is not None:
+            raise InputError(
+                f"{name} and categorical_process are both given, and each chooses the process of the characters; leave one out."
+            )
+    partitions, ascertainment = settings.partitions, settings.ascertainment
+    if isinstance(ascertainment, Mapping):
+        for name, value in ascertainment.items():
+            check_parameter(f"ascertainment of {name}", value, ASCERTAINMENT)
+    if partitions is not None and not isinstance(partitions, str | PathLike):
+        for name, columns in partitions.items() if isinstance(partitions, Mapping) else [("", "")]:
+            if isinstance(columns, str) or not isinstance(columns, Sequence) or not isinstance(name, str):
+                raise InputError(
+                    f"partitions is {quote(partitions)}; it must be a file, or a mapping of names to lists of columns, such as "
+                    "{'coding': ['site1', 'site2']}."
+                )
 
 
 def refuse_resolution(cut: Cut) -> None:

@@ -1,0 +1,498 @@
+"""Characters of taxa get the models of their field: alphabets, partitions, ascertainment, rates; the same from everywhere."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+
+import coaltree as ct
+from coaltree.errors import InputError, InputWarning
+from coaltree.process.base import Process, WeightedTrees
+from coaltree.process.characters import first_rate
+from coaltree.table.partition_file import parse_partitions
+from command_line import check_sentence, command_in
+from named import refused
+
+pytestmark = [
+    pytest.mark.usefixtures("short_chains", "blank_pictures"),
+    pytest.mark.filterwarnings("ignore:The chains have not converged"),
+]
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+PRIMATES, INSECTS = EXAMPLES / "primates.nex", EXAMPLES / "insects.nex"
+BATCHES = 40
+BOUND = 6  # standard errors of means of batches: less than one false alarm in a million
+
+
+def characters(datatype, *columns):
+    """Return a frame as `read_characters` makes it: columns are texts with a letter for each row."""
+    frame = pd.DataFrame({f"c{j + 1}": pd.Categorical(list(column)) for j, column in enumerate(columns)})
+    frame = frame.map(lambda cell: None if cell == "?" else cell).astype("category")
+    frame.attrs["datatypes"] = dict.fromkeys(frame.columns, datatype)
+    return frame
+
+
+def fit(frame, **parameters):
+    return ct.CoalescentClustering(**parameters).fit(frame)
+
+
+# -- the process -------------------------------------------------------------------------------------------------------
+
+RELATIVE = np.array([1.0, 1.5, 0.5, 2.0])
+EQUAL = [[0.5, 0.5], [1 / 3] * 3, [0.5, 0.5], [0.25] * 4]
+
+
+def held(rate=1.0, ascertainment=None):
+    return ct.Multinomial(rate, EQUAL, ascertainment=ascertainment, hold_equilibrium=True, relative_rate=RELATIVE)
+
+
+def small_table(seed=1, n=5):
+    tree = ct.simulate_tree(n, seed)
+    X = held(0.8, "variable").simulate(tree, seed)
+    X[0, 0] = np.nan
+    return tree, X
+
+
+@pytest.mark.parametrize("ascertainment", [None, "variable"])
+def test_relative_rates_multiply_the_rate_of_each_column(ascertainment):
+    tree, X = small_table()
+    each = ct.Multinomial(0.7 * RELATIVE, EQUAL, ascertainment=ascertainment)
+    process = held(0.7, ascertainment)
+    assert process.log_likelihood(tree, X) == pytest.approx(each.log_likelihood(tree, X), abs=1e-12)
+    np.testing.assert_array_equal(process.simulate(tree, 3), each.simulate(tree, 3))
+    assert process.parameter_names(range(4)) == ["rate"]
+    assert process.with_parameter_values(np.array([2.0])).equilibrium[1].tolist() == [1 / 3] * 3
+    again = Process.from_dict(json.loads(json.dumps(process.to_dict())))
+    assert again.hold_equilibrium
+    assert again.log_likelihood(tree, X) == process.log_likelihood(tree, X)
+
+
+@pytest.mark.parametrize("ascertainment", [None, "variable"])
+def test_fit_with_relative_rates_is_optimal(ascertainment):
+    tree, X = small_table(n=7)
+    result = held(1.0, ascertainment).fit(WeightedTrees([tree], np.ones(1), X), hold_noise=True)
+    assert [q.tolist() for q in result.equilibrium] == EQUAL
+
+    def loss(x):
+        candidate = held(float(np.exp(x[0])), ascertainment)
+        return -candidate.log_likelihood(tree, X) - candidate.log_parameter_prior(X)
+
+    best = minimize(loss, np.zeros(1), method="Nelder-Mead", options={"xatol": 1e-5})
+    assert float(result.rate) == pytest.approx(float(np.exp(best.x[0])), rel=1e-2)
+
+
+@pytest.mark.parametrize("ascertainment", [None, "variable"])
+def test_draws_with_relative_rates_match_grid(ascertainment):
+    tree, X = small_table()
+    start = held(1.0, ascertainment).resolve(X)
+    sampler, rng, process, logs = start.sampler(X, True), np.random.default_rng(0), start, []
+    for _ in range(1_000):
+        process = sampler.draw(process, tree, rng)
+        logs.append(math.log(process.rate))
+    assert [q.tolist() for q in process.equilibrium] == EQUAL
+    grid = np.linspace(math.log(1e-2), math.log(1e2), 80)
+    candidates = [held(math.exp(log_rate), ascertainment) for log_rate in grid]
+    density = np.array([c.log_likelihood(tree, X) + c.log_parameter_prior(X) for c in candidates]) + grid
+    mass = np.exp(density - density.max())
+    means = np.reshape(logs, (BATCHES, -1)).mean(axis=1)
+    assert abs(means.mean() - mass @ grid / mass.sum()) < BOUND * means.std(ddof=1) / math.sqrt(BATCHES) + 1e-3
+
+
+def test_invalid_relative_rates_are_refused():
+    with refused("relative_rate positive"):
+        ct.Multinomial(relative_rate=[1.0, 0.0])
+    with refused("relative_rate positive"):
+        ct.Multinomial(relative_rate="fast")
+    with refused("hold_equilibrium True"):
+        ct.Multinomial(hold_equilibrium="yes")
+    with pytest.raises(InputError, match="relative_rate"):
+        ct.Multinomial(relative_rate=[1.0]).resolve(np.zeros((2, 3)))
+
+
+def test_first_rate_is_that_of_the_coalescent():
+    """The mean over many trees of a rate of a half, whose standard error is below a tenth of it."""
+    truth = ct.Multinomial(0.5, [0.25] * 4, share_equilibrium=True)
+    rates = []
+    for seed in range(60):
+        X = truth.simulate(ct.simulate_tree(30, seed), seed, n_columns=200)
+        rates.append(first_rate(X, truth.resolve(X)))
+    error = np.std(rates) / math.sqrt(len(rates))
+    assert error < 0.05
+    assert abs(np.mean(rates) - 0.5) < 5 * error + 0.05  # the estimate is of a convex function
+
+
+# -- alphabets and defaults --------------------------------------------------------------------------------------------
+
+
+def test_sites_share_alphabet_and_equilibrium_and_constant_ones_stay():
+    frame = characters("dna", "AAAA", "CCTT", "GGG?", "AATT")
+    model = fit(frame)
+    assert model.process_.share_equilibrium
+    assert not model.process_.hold_equilibrium
+    assert [len(q) for q in model.process_.equilibrium] == [4] * 4
+    assert not model.process_.noise.any()
+    assert model.encoding_.categories == (("A", "C", "G", "T"),) * 4
+    assert not any("constant" in remark for remark in model.remarks_)
+    assert list(model.parameters_) == ["c1", "c2", "c3", "c4"]
+
+
+@pytest.mark.parametrize(
+    ("datatype", "columns", "states"),
+    [
+        ("rna", ["AACC", "GGGG"], ["A", "C", "G", "U"]),
+        ("protein", ["MMKK", "LLLL"], list("ACDEFGHIKLMNPQRSTVWY")),
+        ("dna", ["A-CC", "GGGG"], ["A", "C", "G", "T", "-"]),
+        ("cognates", ["0011", "1111"], ["0", "1"]),
+    ],
+)
+def test_alphabets(datatype, columns, states):
+    model = fit(characters(datatype, *columns))
+    assert model.encoding_.categories == (tuple(states),) * 2
+
+
+def test_ambiguous_cells_exclude_states_that_no_other_cell_has():
+    """R is information among A, C, G and T, also where all other cells are A or G."""
+    column = pd.DataFrame({"site": pd.Series(["A", "G", frozenset("AG"), "A"], dtype=object)})
+    column.attrs["datatypes"] = {"site": "dna"}
+    model = fit(column)
+    assert model._model.matrix[:, 0].tolist() == [0, 2, ct.state_set(0, 2), 0]
+
+
+def test_standard_characters_have_their_own_numbers_of_states():
+    model = fit(characters("standard", "0011", "0122", "0101", "00?2"))
+    assert [len(q) for q in model.process_.equilibrium] == [2, 3, 2, 3]
+    assert model.process_.hold_equilibrium
+    # Rates of changes are equal: that of redraws is k / (k - 1) times as high.
+    assert model.process_.relative_rate * [1 / 2, 2 / 3, 1 / 2, 2 / 3] == pytest.approx(
+        model.process_.relative_rate[0] / 2
+    )
+    assert model.process_.ascertainment == "variable"
+    shared = fit(characters("standard", "0011", "0122"), model="f81")
+    assert shared.process_.share_equilibrium
+    assert [len(q) for q in shared.process_.equilibrium] == [3, 3]
+
+
+@pytest.mark.parametrize(("model", "held"), [("jc", True), ("mk", True), ("f81", False), (None, False)])
+def test_model_parameter(model, held):
+    process = fit(characters("dna", "AACC", "GGGT"), model=model).process_
+    assert process.hold_equilibrium == held
+    assert (process.equilibrium[0].tolist() == [0.25] * 4) == held
+
+
+def test_ordinary_tables_become_characters_by_a_parameter():
+    table = pd.DataFrame({"a": list("xxyy"), "b": list("xyxy"), "size": [1.0, 2.0, 3.0, 5.0]})
+    ordinary, declared = fit(table), fit(table, model="mk")
+    assert [type(part).__name__ for part, _ in declared.process_.subprocesses(3)] == [
+        "OrnsteinUhlenbeck",
+        "Multinomial",
+    ]
+    part = declared.process_.subprocesses(3)[1][0]
+    assert part.hold_equilibrium
+    assert part.ascertainment == "variable"
+    assert ordinary.process_.subprocesses(3)[1][0].noise.any()
+    assert fit(pd.DataFrame({"a": list("ACGT"), "b": list("AACC")}), model="jc").encoding_.categories[1] == tuple(
+        "ACGT"
+    )
+    with refused("model characters categorical column"):
+        fit([[1.0], [2.0]], model="jc")
+
+
+# -- ascertainment -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("datatype", "columns", "expected", "remark"),
+    [
+        ("standard", ["0011", "0122"], "variable", None),
+        ("standard", ["0011", "2222", "0122"], None, "1 column of partition 'standard' show one state only ('c2')"),
+        ("standard", ["0011", "1111"], "present", "conditioned on columns in which some row shows state 1"),
+        ("standard", ["0011", "0000"], None, "not conditioned"),
+        ("restriction", ["0011", "1111"], "present", None),
+        ("cognates", ["0011", "1111", "0001"], "present", None),
+        ("cognates", ["0011", "0000"], None, "show state 0 only ('c2')"),
+        ("dna", ["AACC", "GGGG"], None, None),
+        ("dna", ["AACC", "GGTT"], None, None),
+    ],
+)
+def test_default_ascertainment(datatype, columns, expected, remark):
+    frame = characters(datatype, *columns)
+    model = ct.CoalescentClustering()
+    if remark is None:
+        model.fit(frame)
+    else:
+        with pytest.warns(InputWarning):
+            model.fit(frame)
+        assert remark in model.remarks_[0]
+    assert model.process_.ascertainment == expected
+    assert model.process_.check_columns([len(c) for c in model.encoding_.categories]) is None
+
+
+def test_variable_sites_of_an_alignment_are_conditioned_on_without_the_constant_ones(tmp_path, monkeypatch, capsys):
+    frame = ct.read_characters(PRIMATES)
+    with pytest.warns(InputWarning, match="13 columns of partition 'dna' show one state only, and are left out"):
+        model = fit(frame, ascertainment="variable")
+    assert model.process_.ascertainment == "variable"
+    assert len(model.process_.equilibrium) == 47
+    command = command_in(tmp_path, monkeypatch, capsys)
+    code, _, error = command("fit", PRIMATES, "--ascertainment", "variable", "-o", "out")
+    assert code == 0
+    assert "13 columns of partition 'dna'" in error
+    again = ct.load_model(tmp_path / "out" / "model.coaltree")
+    assert again.tree_.to_newick() == model.tree_.to_newick()
+    assert again.process_.ascertainment == "variable"
+
+
+def test_cognates_that_every_language_has_are_kept():
+    frame = characters("cognates", "0011", "1111", "1110", "??11")
+    model = fit(frame, ascertainment="present")
+    assert len(model.process_.equilibrium) == 4
+    table = frame.astype(str).replace("nan", None)
+    assert not table.attrs or table.attrs.pop("datatypes")  # as from any other table
+    same = fit(table, ascertainment="present")
+    assert same.process_.ascertainment == "present"
+    assert same.encoding_.categories == (("0", "1"),) * 4
+
+
+def test_marks_for_beast_are_left_out():
+    frame = characters("restriction", "0000", "0011", "1110", "00??").rename(
+        columns={"c1": "hand_ascertainment", "c4": "tail_Ascertainment"}
+    )
+    frame.attrs["datatypes"] = dict.fromkeys(frame.columns, "restriction")
+    with pytest.warns(InputWarning, match=r"2 columns hold no data .*: 'hand_ascertainment'.*'tail_Ascertainment'"):
+        model = fit(frame)
+    assert model.process_.ascertainment == "present"
+    assert len(model.process_.equilibrium) == 2
+    with pytest.warns(InputWarning, match="2 columns hold no data"):
+        assert ct.greedy(frame).process.ascertainment == "present"
+
+
+def test_invalid_ascertainment_is_refused(tmp_path, monkeypatch, capsys):
+    frame = characters("dna", "AACC", "GGTT")
+    with refused("ascertainment 'variable', 'present' 'all'"):
+        fit(frame, ascertainment="some")
+    with refused("ascertainment names 'genes' partitions 'dna'"):
+        fit(frame, ascertainment={"genes": "all"})
+    with refused("ascertainment 'some' 'variable'"):
+        fit(frame, ascertainment={"dna": "some"})
+    with refused("All columns partition 'dna' show one state leave it out"):
+        fit(characters("dna", "AAAA", "GGGG"), ascertainment="variable")
+    with refused("model categorical_process both"):
+        fit(frame, model="jc", categorical_process=ct.Multinomial())
+    command = command_in(tmp_path, monkeypatch, capsys)
+    check_sentence(command("fit", PRIMATES, "-o", "out", "--ascertainment", "some"), "--ascertainment is some")
+    check_sentence(
+        command("fit", PRIMATES, "-o", "out", "--ascertainment", "all,dna=variable"), "for all partitions and for some"
+    )
+
+
+# -- partitions --------------------------------------------------------------------------------------------------------
+
+
+def test_partitions_have_their_own_rate_and_equilibrium(tmp_path, monkeypatch, capsys):
+    frame = ct.read_characters(PRIMATES)
+    genes = {name: frame.attrs["partitions"][name] for name in ("first_gene", "second_gene")}
+    model = fit(frame, partitions=genes)
+    parts = model.process_.subprocesses(60)
+    assert [list(columns) for _, columns in parts] == [list(range(30)), list(range(30, 60))]
+    assert parts[0][0].rate != parts[1][0].rate
+    assert set(model.encoding_.partitions.values()) == {"first_gene", "second_gene"}
+    (tmp_path / "raxml.txt").write_text("DNA, first_gene = 1-30\nDNA, second_gene = 31-60\n")
+    (tmp_path / "iqtree.nex").write_text(
+        "#nexus\nbegin sets;\n charset first_gene = x.phy: 1-30;\n charset second_gene = 31-.;\n charset both = 1-60;\n"
+        " charpartition mine = GTR+G:first_gene, HKY:second_gene;\nend;\n"
+    )
+    for name in ("raxml.txt", "iqtree.nex"):
+        again = fit(frame, partitions=tmp_path / name)
+        assert again.process_.to_dict() == model.process_.to_dict()
+    command = command_in(tmp_path, monkeypatch, capsys)
+    code, _, error = command(
+        "fit", PRIMATES, "--partitions", "raxml.txt", "-o", "out", "--ascertainment", "first_gene=variable"
+    )
+    assert code == 0, error
+    loaded = ct.load_model("out/model.coaltree")
+    assert [part.ascertainment for part, _ in loaded.process_.subprocesses(60)] == ["variable", None]
+    assert command("score", "out/model.coaltree", PRIMATES)[0] == 0
+    code, _, error = command(
+        "fit", PRIMATES, "--partitions", "raxml.txt", "-o", "other", "--drop", "site2,third_positions"
+    )
+    assert code == 0, error
+    assert ct.load_model("other/model.coaltree").encoding_.partitions["site31"] == "second_gene"
+    model.save("model.coaltree")
+    restored = ct.load_model("model.coaltree")
+    assert restored.get_params()["partitions"] == genes
+    assert restored.score_samples(frame[:2]).tolist() == model.score_samples(frame[:2]).tolist()
+
+
+def test_columns_without_partition_are_one_by_themselves():
+    frame = characters("dna", "AACC", "GGTT", "AAAC")
+    model = fit(frame, partitions={"gene": ["c2"]})
+    assert model.encoding_.partitions == {"c1": "rest", "c2": "gene", "c3": "rest"}
+    mixed = pd.concat([frame, characters("standard", "0011").rename(columns={"c1": "legs"})], axis=1)
+    mixed.attrs["datatypes"] = dict.fromkeys(frame.columns, "dna") | {"legs": "standard"}
+    model = fit(mixed)
+    assert [part.ascertainment for part, _ in model.process_.subprocesses(4)] == [None, "variable"]
+    assert set(model.encoding_.partitions.values()) == {"dna", "standard"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("DNA, one = 1-9", "line 1 1-9 not within 4 characters"),
+        ("DNA, one = 1-x", "line 1 '1-x' no position"),
+        ("one two three", "line 1 no partition DNA, gene1"),
+        ("", "has no partitions"),
+        ("DNA, a = 1\nDNA, a = 2", "partition 'a' twice"),
+        ("#nexus begin sets; charpartition p = GTR:none; end;", "partition 'GTR' 'none' no position"),
+        ("DNA, a = 0-2", "line 1 0-2 not within"),
+        ("DNA, a = 3-1", "line 1 3-1 not within"),
+    ],
+)
+def test_invalid_partition_files_are_refused(text, words):
+    with refused(words):
+        parse_partitions(text, "parts.txt", list("abcd"))
+
+
+def test_invalid_partitions_are_refused(tmp_path):
+    frame = characters("dna", "AACC", "GGTT")
+    with refused("partitions mapping"):
+        fit(frame, partitions={"gene": "c1"})
+    with refused("partitions mapping"):
+        fit(frame, partitions=["c1"])
+    with refused("Partition 'gene' 'c9' no column"):
+        fit(frame, partitions={"gene": ["c9"]})
+    with refused("'c1' 'a' 'b' belongs to one"):
+        fit(frame, partitions={"a": ["c1"], "b": ["c1", "c2"]})
+    with refused("is no file"):
+        fit(frame, partitions=str(tmp_path / "none.txt"))
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with refused("is no text"):
+        fit(frame, partitions=tmp_path / "binary")
+
+
+# -- the same from everywhere ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [PRIMATES, INSECTS], ids=["primates", "insects"])
+def test_shell_estimator_and_functions_agree(path, tmp_path, monkeypatch, capsys):
+    frame = ct.read_characters(path)
+    options = {"n_samples": 12, "n_chains": 2, "random_state": 0}
+    sample = ct.mcmc(frame, **options)
+    model = fit(frame, inference="mcmc", **options)
+    command = command_in(tmp_path, monkeypatch, capsys)
+    code, _, error = command("fit", path, "--inference", "mcmc", "--samples", 12, "--chains", 2, "-o", "out")
+    assert code == 0, error
+    shell = ct.load_model(tmp_path / "out" / "model.coaltree").sample_
+    expected = [tree.to_newick() for tree in sample.trees]
+    assert sample.trees[0].leaf_names == tuple(frame.index)
+    assert "rate" in sample.parameters
+    for other in (model.sample_, shell):
+        assert [tree.to_newick() for tree in other.trees] == expected
+        assert sorted(other.parameters) == sorted(sample.parameters)
+    assert ct.greedy(frame).process.to_dict() == fit(frame).process_.to_dict()
+
+
+def test_functions_take_frames_with_a_process():
+    frame = ct.read_characters(PRIMATES)
+    genes = [[int(name[4:]) - 1 for name in frame.attrs["partitions"][gene]] for gene in ("first_gene", "second_gene")]
+    parts = ct.Mixed(*((ct.Multinomial(share_equilibrium=True), gene) for gene in genes))
+    found = ct.greedy(frame, parts)
+    assert [len(q) for part, _ in found.process.subprocesses(60) for q in part.equilibrium] == [4] * 60
+    jukes_cantor = ct.Multinomial(4 / 3, [0.25] * 4, share_equilibrium=True, hold_equilibrium=True)
+    sample = ct.mcmc(frame, jukes_cantor, 5, 1, random_state=0)
+    assert not sample.parameters
+    tree = sample.trees[0]
+    assert sample.log_joints[0] == pytest.approx(ct.log_joint(tree, frame, jukes_cantor))
+    assert ct.calibrate(jukes_cantor, tree, frame).rate != jukes_cantor.rate
+    with pytest.warns(InputWarning, match="collapsed"):
+        particles = ct.smc(frame, jukes_cantor, n_particles=2, random_state=0)
+    assert particles.trees[0].leaf_names == tuple(frame.index)
+    with pytest.warns(InputWarning):
+        evidence = ct.evidence(frame, n_runs=2, n_chains=2, n_samples=2, thin=2, random_state=0)
+    assert math.isfinite(evidence.log_evidence)
+    assert ct.refine(tree, frame, jukes_cantor).tree.n_leaves == 9
+
+
+def test_estimator_takes_processes_over_characters():
+    frame = ct.read_characters(PRIMATES)
+    model = fit(frame, categorical_process=ct.Multinomial(share_equilibrium=True))
+    assert len(model.process_.equilibrium) == 60
+    assert model.encoding_.partitions == {}
+    genes = [[int(name[4:]) - 1 for name in frame.attrs["partitions"][gene]] for gene in ("first_gene", "second_gene")]
+    parts = ct.Mixed(
+        *((ct.Multinomial(rate, share_equilibrium=True), gene) for rate, gene in zip((1, 2), genes, strict=True))
+    )
+    model = fit(frame, categorical_process=parts)
+    assert model.score_samples(frame).shape == (9,)
+
+
+def test_functions_need_a_process_for_other_tables():
+    with refused("process None read_characters"):
+        ct.mcmc([[0.0], [1.0]])
+    with refused("process None read_characters"):
+        ct.greedy(pd.DataFrame({"a": [0.0, 1.0]}))
+    frame = characters("dna", "AACC").assign(size=[1.0, 2.0, 3.0, 4.0])
+    with refused("column 'size' no character"):
+        ct.greedy(frame)
+    unknown = characters("dna", "????")
+    with refused("no cell that is known"):
+        ct.greedy(unknown)
+
+
+def test_resolution_is_refused_before_chains_run():
+    with refused("resolution"):
+        fit(ct.read_characters(PRIMATES), inference="mcmc", resolution=0.5)
+
+
+def test_parameters_of_characters_can_be_held():
+    frame = ct.read_characters(PRIMATES)
+    model = fit(frame, inference="mcmc", n_samples=5, n_chains=1, draw_parameters=False, random_state=0)
+    assert not model.sample_.parameters
+
+
+def test_imputation_uses_the_model():
+    """Three rows are G, and the nearest relative of the unknown one is one of them: a C was never seen."""
+    frame = characters("dna", "AAAACCCC", "GGG?TTTT", "GGGGGGG?", "AAAACCCC", "TTTTAAAA")
+    imputer = ct.CoalescentImputer(random_state=0).fit(frame)
+    filled = imputer.transform(frame)
+    assert filled["c2"][3] == "G"
+    assert filled["c3"][7] == "G"
+    predicted = imputer.predictive(frame)["c3"]
+    assert predicted.categories == tuple("ACGT")
+    assert predicted.probability[7].sum() == pytest.approx(1.0)
+    assert (predicted.probability[7] > 0).all()
+
+
+def test_new_rows_may_have_states_that_the_fit_lacks():
+    frame = characters("dna", "AACC", "GGGG")
+    model = fit(frame)
+    new = pd.DataFrame({"c1": ["T", "A"], "c2": ["G", "G"]})
+    scores = model.score_samples(new)
+    assert np.isfinite(scores).all()
+    assert scores[0] < scores[1]
+
+
+def test_scores_of_all_new_rows_add_up_to_one():
+    """The predictive density of characters is a distribution over all sequences."""
+    model = fit(characters("dna", "AACC", "GGGT"))
+    rows = pd.DataFrame(list(itertools.product("ACGT", repeat=2)), columns=["c1", "c2"])
+    assert np.exp(model.score_samples(rows)).sum() == pytest.approx(1.0)
+
+
+def test_evidence_compares_frequencies(tmp_path, monkeypatch, capsys):
+    from coaltree.workflow import comparison
+
+    for name, value in (("N_RUNS", 2), ("N_CHAINS", 2), ("N_SAMPLES", 2)):
+        monkeypatch.setattr(comparison, name, value)
+    actual = comparison.compare_models(fit(ct.read_characters(PRIMATES))._model)
+    assert {model.name: model.n_fitted for model in actual} == {"equal frequencies": 1, "fitted frequencies": 4}
+    actual = comparison.compare_models(fit(ct.read_characters(INSECTS))._model)
+    assert {model.name for model in actual} == {
+        "equal frequencies and only variable columns recorded",
+        "equal frequencies and all columns recorded",
+    }
+    assert all(model.n_fitted == 1 for model in actual)
