@@ -15,7 +15,16 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
 ]
 
-NUMBERS = {"tables": 60, "python-inputs": 120, "trees": 150, "models": 100, "checkpoints": 30, "kills": 1, "disk": 2}
+NUMBERS = {
+    "alignments": 400,
+    "tables": 60,
+    "python-inputs": 120,
+    "trees": 150,
+    "models": 100,
+    "checkpoints": 30,
+    "kills": 1,
+    "disk": 2,
+}
 N_PIECES = 2  # so that several processes can share the cases of a kind
 
 

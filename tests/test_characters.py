@@ -708,6 +708,125 @@ class TestFrames:
             ct.read_characters(tmp_path / "x.nex")
 
 
+class TestFormats:
+    PHYLIP = "2 6\nhomo ACGTAC\npan  AC-TAC\n"
+    FASTA = ">homo\nACGTAC\n>pan\nAC-TAC\n"
+    NEXUS = nexus("homo ACGTAC\npan AC-TAC", n_taxa=2, n_characters=6)
+
+    @pytest.mark.parametrize("ending", ["phy", "aln", "seq", "txt", "dat", "ali.1", "fasta", "nex", "", "dat.gz"])
+    @pytest.mark.parametrize("form", ["PHYLIP", "FASTA", "NEXUS"])
+    def test_formats_are_recognised_under_any_suffix(self, tmp_path, form, ending):
+        path = tmp_path / f"x.{ending}".rstrip(".")
+        data = getattr(self, form).encode()
+        path.write_bytes(gzip.compress(data) if ending.endswith("gz") else data)
+        frame = ct.read_characters(path)
+        assert frame.loc["pan"].isna().tolist() == [False, False, True, False, False, False]
+        assert "".join(frame.loc["homo"]) == "ACGTAC"
+
+    def test_tables_are_not_taken_for_characters(self, tmp_path):
+        for text in ("3 4\n1.5 2 3\n", "a b\n1 2\n", "id,x\n1,2\n", ">5,<5\n1,2\n", "12 5\n1 2\n3 4\n", "3 8\n1 2 3\n"):
+            (tmp_path / "x.txt").write_text(text)
+            assert not open_table(tmp_path / "x.txt").is_characters
+            (tmp_path / "x.foo").write_text(text)
+            with pytest.raises(InputError, match=r"unsupported.*--format"):
+                open_table(tmp_path / "x.foo")
+
+    def test_format_can_be_given(self, tmp_path):
+        (tmp_path / "x.csv").write_text(self.PHYLIP)
+        with pytest.raises(InputError, match='format="phylip"'):
+            ct.read_characters(tmp_path / "x.csv")
+        assert ct.read_characters(tmp_path / "x.csv", format="phylip").shape == (2, 6)
+        with pytest.raises(InputError, match="line 1"):
+            ct.read_characters(tmp_path / "x.csv", format="fasta")
+        with pytest.raises(InputError, match=r"'fastq'.*nexus, fasta, phylip, cldf"):
+            ct.read_characters(tmp_path / "x.csv", format="fastq")
+        (tmp_path / "folder").mkdir()
+        for name, text in STRUCTURE.items():
+            (tmp_path / "folder" / name).write_text(text)
+        assert ct.read_characters(tmp_path / "folder", format="cldf").shape[0] == 4
+
+    @pytest.mark.parametrize(
+        ("text", "name"),
+        [
+            ("CLUSTAL W (1.83) multiple sequence alignment\n\n\na ACGT\n", "Clustal"),
+            ("#mega\n!Title x;\n#a\nACGT\n", "MEGA"),
+            ("# STOCKHOLM 1.0\na ACGT\n//\n", "Stockholm"),
+            ("<?xml version='1.0'?><beast/>", "XML"),
+        ],
+    )
+    def test_other_formats_are_named(self, tmp_path, text, name):
+        (tmp_path / "x.aln").write_text(text)
+        with pytest.raises(InputError, match=f"{name}.*FASTA"):
+            ct.read_characters(tmp_path / "x.aln")
+
+    def test_commands_recognise_formats(self, tmp_path, monkeypatch, capsys):
+        command = command_in(tmp_path, monkeypatch, capsys)
+        Path("x.aln").write_text(self.PHYLIP.replace("2 6", "3 6") + "gorilla ACGTTC\n")
+        assert json.loads(command("fit", "x.aln", "--dry-run", "--json")[1])["n_rows"] == 3
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path("x.aln").read_bytes())))
+        assert json.loads(command("fit", "-", "--dry-run", "--json")[1])["n_rows"] == 3
+        Path("x.csv").write_bytes(Path("x.aln").read_bytes())
+        assert command("fit", "x.csv", "--format", "phylip", "--dry-run")[0] == 0
+
+    @pytest.mark.parametrize("symbol", "*EL")
+    def test_one_symbol_does_not_turn_dna_into_protein(self, symbol):
+        rows = [f"AC{symbol}T", "ACGT"]
+        for read, text in (
+            (parse_fasta, ">a\nACGT\n>b\n{}\n>c\n{}\n".format(*rows)),
+            (parse_phylip, "3 4\na ACGT\nb {}\nc {}\n".format(*rows)),
+        ):
+            line = 4 if read is parse_fasta else 3
+            with pytest.raises(
+                InputError, match=rf"line {line}: Taxon 'b', character 3: '[{symbol}]' .*dna data.*datatype="
+            ):
+                read(text, "x")
+        protein = parse_fasta(">a\nMKL*\n>b\nMKV*\n", "x")
+        assert protein.columns[3].cells == ["*", "*"]
+
+    def test_matrix_on_one_line_is_read(self):
+        expected = {"A": list("ACGT"), "b c": ["A", "C", "?", "T"], "D": ["A", "{CT}", "G", "T"]}
+        matrix = "A ACGT 'b c' AC -T D A{CT}GT"
+        form = "datatype=dna"
+        assert read(nexus(matrix, form)) == expected
+        assert read(nexus(matrix, form).replace("\n", " ")) == expected
+        assert read(nexus("A ACGT 'b c' AC-T\nD A(CT)GT", form)) == expected
+        assert read(nexus("a 0.5 1 b ? 2 c 3 4", "datatype=continuous", n_characters=2))["c"] == [3.0, 4.0]
+        assert parse_phylip("3 4\nA ACGT B AC GT\nC ACGA\n", "x").taxa == ("A", "B", "C")
+
+    def test_matrix_that_is_interleaved_only_in_fact_is_read(self):
+        interleaved = "a AC\nb AC\nc AC\n\na GT\nb GT\nc GA"
+        sequential = "a AC\nGT\nb AC\nGT\nc AC\nGA"
+        for form in ("datatype=dna", "datatype=dna interleave"):
+            for matrix in (interleaved, sequential):
+                assert read(nexus(matrix, form)) == {"a": list("ACGT"), "b": list("ACGT"), "c": list("ACGA")}
+
+    def test_taxa_are_matched_with_taxlabels(self):
+        before = "begin taxa; dimensions ntax=3; taxlabels 'Homo_sapiens' Pan C; end;\n"
+        for names in (["Homo_sapiens", "Pan", "C"], ["1", "2", "3"], ["'homo sapiens'", "PAN", "c"]):
+            matrix = "\n".join(f"{name} ACGT" for name in names)
+            assert list(read(nexus(matrix, before=before))) == ["Homo_sapiens", "Pan", "C"]
+        with pytest.raises(InputError, match=r"'4'.*TAXLABELS"):
+            read(nexus("1 ACGT\n2 ACGT\n4 ACGT", before=before))
+        with pytest.raises(InputError, match="'Pan' occurs twice"):
+            read(nexus("1 ACGT\n2 ACGT\npan ACGT", before=before))
+
+    def test_matrix_without_semicolon_is_reported(self):
+        with pytest.raises(InputError, match=r"line 9: Taxon 'end'.*semicolon"):
+            read(nexus("a ACGT\nb ACGT\nc ACGT").replace("  ;\nend;", "end;"))
+
+    def test_standard_data_with_more_than_ten_states(self):
+        """As IQ-TREE and RAxML write them."""
+        assert rows_of(parse_phylip("2 11\na 0123456789A\nb abv34567890\n", "x"))["b"] == list("ABV34567890")
+
+    def test_datatypes_of_other_programs(self):
+        assert read(nexus("a 12 7\nb 12 9\nc ? 7", "datatype=microsat", n_characters=2))["b"] == ["12", "9"]
+        assert read(nexus("a 0123\nb 0120\nc 0?00", "datatype=integerdata"))["c"] == list("0?00")
+        assert read(nexus("a ACGT\nb ACGT\nc ACGT", "datatype=codon"))["c"] == list("ACGT")
+
+    def test_gaps_of_gcg_are_read(self):
+        assert rows_of(parse_fasta(">a\n~~ACGT\n>b\nACGT~~\n", "x"))["a"] == list("??ACGT")
+
+
 # -- broken files ------------------------------------------------------------------------------------------------------
 
 SOURCES = {

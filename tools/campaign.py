@@ -24,7 +24,7 @@ from typing import NamedTuple
 os.environ.setdefault("MPLBACKEND", "Agg")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from faults import interruptions, models, python_inputs, tables, trees
+from faults import alignments, interruptions, models, python_inputs, tables, trees
 from faults.outcome import ACCEPTED, FAILED, REJECTED, Case, Outcome, run_case
 
 
@@ -40,6 +40,7 @@ KINDS: dict[str, Kind] = {
     "tables": Kind(tables.case, 3_000, "hostile table files, for fit, impute, score, place and cut"),
     "python-inputs": Kind(python_inputs.case, 2_000, "odd objects as tables and parameters of the Python interface"),
     "trees": Kind(trees.case, 10_000, "files with trees: Newick, NEXUS, linkage, JSON"),
+    "alignments": Kind(alignments.case, 5_000, "alignments as other programs write them, whole and damaged"),
     "models": Kind(models.case, 10_000, "model files that are damaged or forged"),
     "checkpoints": Kind(models.checkpoint_case, 500, "damaged checkpoints of chains and of searches"),
     "kills": Kind(interruptions.kill_case, 200, "commands that are killed or interrupted at random moments"),

@@ -118,6 +118,7 @@ def parse_phylip(text: str, source: str, gaps: Gaps = "missing", datatype: str |
         for strict in (False, True)
         for read in (_read_sequential, _read_interleaved)
     ]
+    readings.append(_read_side_by_side(lines[1:], n_characters))
     problems = [_find_problem(rows, n_taxa, n_characters) for rows in readings]
     for rows, problem in zip(readings, problems, strict=True):
         if problem is None:
@@ -136,6 +137,20 @@ def _read_sequential(lines: list[tuple[int, str]], n_taxa: int, n_characters: in
             rows[-1].add(list("".join(line.split())), number)
         else:
             rows.append(_read_named(line, number, strict))
+    return rows
+
+
+def _read_side_by_side(lines: list[tuple[int, str]], n_characters: int) -> list[Row]:
+    """Read lines that have one or more complete rows each."""
+    rows: list[Row] = []
+    for number, line in lines:
+        row = None
+        for word in line.split():
+            if row is None or len(row.symbols) >= n_characters:
+                row = Row(word, number)
+                rows.append(row)
+            else:
+                row.add(list(word), number)
     return rows
 
 
@@ -180,11 +195,31 @@ def _find_problem(rows: list[Row], n_taxa: int, n_characters: int) -> tuple[int,
 
 
 def _to_characters(rows: list[Row], source: str, gaps: Gaps, datatype: str | None) -> Characters:
+    is_guess = datatype is None
     datatype = datatype or guess_datatype(row.symbols for row in rows)
     _match_first_row(rows)
-    alphabet = make_alphabet(datatype, gaps)
+    alphabet = make_alphabet(datatype, gaps, symbols=_find_states(rows) if datatype == "standard" else None)
+    if datatype in ("dna", "rna", "protein"):
+        alphabet.cells["~"] = alphabet.cells["-"]  # the gap at the ends of sequences, of GCG and BioEdit
     names = default_names([datatype] * len(rows[0].symbols))
-    return Characters(tuple(row.taxon for row in rows), decode_rows(rows, lambda _: alphabet, names, source))
+    try:
+        columns = decode_rows(rows, lambda _: alphabet, names, source)
+    except InputError as error:
+        if not is_guess:
+            raise
+        raise InputError(
+            f"{error} Most symbols are of this datatype; if it is another one, read_characters has datatype= for it."
+        ) from None
+    return Characters(tuple(row.taxon for row in rows), columns)
+
+
+def _find_states(rows: list[Row]) -> str | None:
+    """Return the states of standard data that have more than ten: IQ-TREE and RAxML write those after 9 as A to V."""
+    found = {symbol.upper() for row in rows for symbol in row.symbols}
+    letters = "ABCDEFGHIJKLMNOPQRSTUV"
+    if "9" not in found or found.isdisjoint(letters):
+        return None
+    return "0123456789" + letters[: 1 + max(letters.find(symbol) for symbol in found)]
 
 
 def _match_first_row(rows: list[Row]) -> None:
@@ -198,6 +233,7 @@ def _match_first_row(rows: list[Row]) -> None:
 def read_characters(
     path: str | Path,
     *,
+    format: str | None = None,
     gaps: Gaps = "missing",
     datatype: str | None = None,
     library: str = "pandas",
@@ -212,7 +248,9 @@ def read_characters(
     ----------
     path : str or Path
         A NEXUS file (.nex, .nexus, .nxs), FASTA (.fasta, .fa, .fas, .fna, .faa) or PHYLIP (.phy, .phylip), each also with .gz,
-        or the folder of a CLDF data set.
+        or the folder of a CLDF data set. Files of these formats with other endings are recognised by how they begin.
+    format : {"nexus", "fasta", "phylip", "cldf"}, optional
+        The format, if it is not recognised.
     gaps : {"missing", "state"}, default "missing"
         Whether a gap is a missing cell, or a state of its own named "-".
     datatype : {"dna", "rna", "protein", "standard", "restriction"}, optional
@@ -244,9 +282,15 @@ def read_characters(
     """
     if library not in _LIBRARIES:
         raise InputError(f"library is {library!r}; it must be one of {', '.join(_LIBRARIES)}.")
-    file = open_table(path)
+    formats = ("nexus", "fasta", "phylip", "cldf")
+    if format is not None and format not in formats:
+        raise InputError(f"format is {format!r}; it must be one of {', '.join(formats)}.")
+    file = open_table(path, format)
     if not file.is_characters:
-        raise InputError(f"{file.name} is a table, not a character file: read it with pandas or polars.")
+        raise InputError(
+            f"{file.name} is a table, not a character file: read it with pandas or polars. If it is one under another name, say "
+            'which, as in format="phylip".'
+        )
     characters = parse_file(file, gaps=gaps, datatype=datatype, preserve_underscores=preserve_underscores)
     return _to_pandas(characters) if library == "pandas" else _to_polars(characters, TAXON_COLUMN)
 

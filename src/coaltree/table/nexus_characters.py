@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import compress
+from itertools import compress, islice
 
 from .._parameters import Gaps
 from .._validation import quote
@@ -129,7 +130,7 @@ class _Parser(NexusText):
     def parse(self) -> Characters:
         """Parse the whole text."""
         block_line = ""
-        for word, offset, end in self.statements("read FASTA and PHYLIP files by their endings .fasta and .phy"):
+        for word, offset, end in self.statements("FASTA and PHYLIP files are recognised by how they begin"):
             if word == "begin":
                 names = [name.lower() for name, _ in self.names(offset, end)]
                 self.block_name = names[0] if names else "nameless"
@@ -222,6 +223,9 @@ class _Parser(NexusText):
             parts = [part.partition(":") for part in inside.rstrip(") ").split(",")]
             block.mixed = [(find_datatype(part.strip()) or "", positions) for part, _, positions in parts]
         block.datatype = "mixed" if block.mixed else find_datatype(datatype) or ""
+        is_microsat = datatype.lower() in ("microsat", "microsatellite")  # numbers of repeats
+        if is_microsat:
+            block.datatype = "standard"
         if not block.datatype or any(part in ("", "continuous") for part, _ in block.mixed):
             raise self.error(
                 offset,
@@ -244,6 +248,7 @@ class _Parser(NexusText):
         block.labelled = "nolabels" not in options and options.get("labels", "yes").lower() != "no"
         block.respect_case = "respectcase" in options
         block.tokens = "notokens" not in options and options.get("tokens", "no").lower() == "yes"
+        block.tokens |= is_microsat
 
     def read_character_names(self, offset: int, end: int) -> None:
         """Read the names in CHARSTATELABELS, such as ``1 colour / red green, 2 size``; those of states are not used."""
@@ -274,20 +279,16 @@ class _Parser(NexusText):
         block.line = lines[0][0] if lines else first
         if not lines:
             raise self.error(offset, "The matrix is empty.")
-        if not block.labelled:
-            rows = self.read_unlabelled(lines)
-        elif block.interleaved:
-            rows = self.read_interleaved(lines)
-        else:
-            rows = self.read_sequential(lines)
+        rows = self.read_labelled(lines) if block.labelled else self.read_unlabelled(lines)
+        self.match_taxa(rows)
         check_distinct_taxa(rows, self.source)
-        known = set(self.taxa)
-        for row in rows:
-            if known and row.taxon not in known:
-                raise self.row_error(row.line, row, "is not among TAXLABELS; names must agree")
         n_characters = block.n_characters or len(rows[0].symbols)
         for row in rows:
             if len(row.symbols) != n_characters:
+                if row.taxon.lower() in ("end", "endblock") and row is rows[-1]:
+                    raise self.row_error(
+                        row.line, row, "is the end of the block: the matrix needs a semicolon before it"
+                    )
                 reason = (
                     f"NCHAR says {n_characters:,}" if block.n_characters else f"the first taxon has {n_characters:,}"
                 )
@@ -305,6 +306,26 @@ class _Parser(NexusText):
             )
         block.columns = self.make_columns(rows, n_characters, offset)
         self.add_block(rows)
+
+    def match_taxa(self, rows: list[Row]) -> None:
+        """Give the taxa of a matrix their names in TAXLABELS.
+
+        A matrix may have their numbers instead, or names that differ in case and in quotes around underscores.
+        """
+        if not self.taxa:
+            return
+        known, spellings = set(self.taxa), dict[str, str]()
+        for taxon in self.taxa:
+            key = taxon.replace("_", " ").lower()
+            spellings[key] = "" if key in spellings else taxon  # two taxa may differ by no more than that
+        for row in rows:
+            if row.taxon not in known:
+                spelling = spellings.get(row.taxon.replace("_", " ").lower())
+                if row.taxon.isascii() and row.taxon.isdigit() and 0 < int(row.taxon[:12]) <= len(self.taxa):
+                    spelling = self.taxa[int(row.taxon) - 1]
+                if not spelling:
+                    raise self.row_error(row.line, row, "is not among TAXLABELS; names must agree")
+                row.taxon = spelling
 
     def row_error(self, line: int, row: Row, words: str) -> InputError:
         return InputError(f"{self.source}, line {line}: {row.label} {words}.")
@@ -328,6 +349,28 @@ class _Parser(NexusText):
             row.add(symbols, number)
         return row
 
+    def read_labelled(self, lines: list[tuple[int, str]]) -> list[Row]:
+        """Read rows as FORMAT says, or interleaved if it does not say so, and the other way round, if only that fits."""
+        readers = [self.read_sequential, self.read_interleaved]
+        declared, other = reversed(readers) if self.block.interleaved else readers
+        try:
+            rows, error = declared(lines), None
+        except InputError as problem:
+            rows, error = [], problem
+        if error is None and self.fits(rows):
+            return rows
+        with contextlib.suppress(InputError):
+            if self.fits(others := other(lines)):
+                return others
+        if error is not None:
+            raise error
+        return rows
+
+    def fits(self, rows: list[Row]) -> bool:
+        """Return whether rows are as many and as long as the block says."""
+        n_characters, n_taxa = self.block.n_characters or len(rows[0].symbols), self.block.n_taxa or len(self.taxa)
+        return len(rows) == (n_taxa or len(rows)) and all(len(row.symbols) == n_characters for row in rows)
+
     def read_sequential(self, lines: list[tuple[int, str]]) -> list[Row]:
         """Read the taxa one by one: on one line each, or on several lines until a row is complete."""
         rows = [self.parse_named_row(number, line) for number, line in lines]
@@ -340,8 +383,30 @@ class _Parser(NexusText):
                 wrapped[-1].add(self.symbols(line), number)
             else:
                 wrapped.append(self.parse_named_row(number, line))
-        fits = all(len(row.symbols) == n_characters for row in wrapped)
-        return wrapped if fits or len(lines) != n_taxa else rows
+        if all(len(row.symbols) == n_characters for row in wrapped):
+            return wrapped
+        side_by_side = self.read_side_by_side(lines, n_characters)
+        if side_by_side and len(side_by_side) == (n_taxa or len(side_by_side)):
+            return side_by_side
+        return wrapped if len(lines) != n_taxa else rows
+
+    def read_side_by_side(self, lines: list[tuple[int, str]], n_characters: int) -> list[Row]:
+        """Read lines that have one or more complete rows each; return nothing if one has a part of a row."""
+        pattern = _WORD if self.block.has_words else _SYMBOL
+        rows: list[Row] = []
+        for number, line in lines:
+            position, end = 0, len(line.rstrip())
+            while position < end:
+                match = _TAXON.match(line, position)
+                if match is None:
+                    return []
+                symbols = list(islice(pattern.finditer(line, match.end()), n_characters))
+                position = symbols[-1].end() if symbols else end
+                if len(symbols) < n_characters or not (position == end or line[position].isspace()):
+                    return []
+                rows.append(Row(self.name(match.lastgroup or "", match.group(match.lastgroup or 0)), number))
+                rows[-1].add([symbol.group() for symbol in symbols], number)
+        return rows
 
     def read_interleaved(self, lines: list[tuple[int, str]]) -> list[Row]:
         """Read blocks of lines, each with the name of a taxon and a part of its row."""

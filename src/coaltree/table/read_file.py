@@ -31,6 +31,7 @@ from ..errors import InputError, InputWarning, MissingDependencyError
 from .cells import find_number_text
 from .cldf import is_cldf
 from .delimited import LocalNumbers, check_text, read_text_columns, to_utf8
+from .formats import HEAD_BYTES, decode_head, recognise_format, recognise_other_format
 from .labels import column_names, distinct_names, listing, row_label
 from .limits import check_file_size
 
@@ -148,8 +149,9 @@ def open_table(path: str | Path | TableFile, kind: str | None = None) -> TableFi
     ----------
     path : str, Path or TableFile
         A TableFile is returned unchanged. A folder of parquet files is one table, and so is a CLDF data set.
-    kind : {"csv", "tsv", "parquet", "nexus", "fasta", "phylip"}, optional
-        The type, whatever the name ends with.
+    kind : {"csv", "tsv", "parquet", "nexus", "fasta", "phylip", "cldf"}, optional
+        The type, whatever the name ends with. By default the ending says it; files of characters and text with other endings are
+        recognised by how they begin.
 
     Returns
     -------
@@ -163,10 +165,10 @@ def open_table(path: str | Path | TableFile, kind: str | None = None) -> TableFi
     if isinstance(path, TableFile):
         return path
     path = Path(path)
-    if path.is_dir() and kind in (None, "parquet"):
-        if kind is None and is_cldf(path):
+    if path.is_dir() and kind in (None, "parquet", "cldf"):
+        if kind != "parquet" and is_cldf(path):
             return TableFile(path.resolve().name, ".cldf", False, path)
-        if not _find_parquet(path):
+        if kind == "cldf" or not _find_parquet(path):
             raise InputError(f"{path} is a folder with neither parquet files nor a CLDF data set: name a file in it.")
         return TableFile(path.resolve().name, ".parquet", False, path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -175,12 +177,26 @@ def open_table(path: str | Path | TableFile, kind: str | None = None) -> TableFi
     if compressed:
         known = {*DELIMITERS, *CHARACTER_ENDINGS}
         suffix = suffixes[-2] if len(suffixes) > 1 and suffixes[-2] in known else ".gz"
+    head = ""
     if kind is not None:
         suffix = f".{kind}"
+    elif suffix == ".txt" or (suffix not in DELIMITERS and suffix not in _PARQUET):
+        head = _read_head(path, compressed)
+        found = recognise_format(head)
+        suffix = suffix if found is None else f".{found}"
     if (suffix not in DELIMITERS and suffix not in _PARQUET and suffix not in CHARACTER_ENDINGS) or suffix == ".cldf":
         # If the file does not exist, that message is more useful.
         _check_is_file(path)
-        raise InputError(f"{path.name} has an unsupported file type; supported are {_SUPPORTED}.")
+        other = recognise_other_format(head)
+        if other is not None:
+            raise InputError(
+                f"{path.name} is a file of the format {other}, which is not read: convert it to NEXUS, FASTA or PHYLIP, for "
+                "example with Bio.AlignIO.convert of Biopython."
+            )
+        raise InputError(
+            f"{path.name} has an unsupported file type; supported are {_SUPPORTED}. If the file is one of these under another "
+            "name, say which: --format phylip, or format= of coaltree.read_characters."
+        )
     return TableFile(path.name, suffix, compressed, path)
 
 
@@ -209,11 +225,24 @@ def open_bytes(data: bytes, name: str, kind: str | None = None) -> TableFile:
         kind = "parquet"
     if kind is None:
         text = to_utf8(decompress(data, name) if compressed else data, name)
-        if text.lstrip(b"\xef\xbb\xbf \t\r\n")[:6].upper() == b"#NEXUS":
-            return TableFile(name, ".nexus", compressed, data=data)
+        found = recognise_format(decode_head(text))
+        if found is not None:
+            return TableFile(name, f".{found}", compressed, data=data)
         header = text.lstrip(b"\r\n").partition(b"\n")[0]
         kind = "tsv" if header.count(b"\t") > header.count(b",") + header.count(b";") else "csv"
     return TableFile(name, f".{kind}", compressed, data=data)
+
+
+def _read_head(path: Path, compressed: bool) -> str:
+    """Return the beginning of a file as text; empty if it cannot be read, which is reported when all of it is read."""
+    if not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            data = file.read(HEAD_BYTES)
+        return decode_head(zlib.decompressobj(31).decompress(data, HEAD_BYTES) if compressed else data)
+    except (OSError, zlib.error):
+        return ""
 
 
 def read_bytes(path: Path) -> bytes:

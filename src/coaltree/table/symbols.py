@@ -47,8 +47,10 @@ _STATES = {
     "restriction": "01",
     "standard": "0123456789",
 }
-# N and X are missing cells of several datatypes.
-_GUESSED_SYMBOLS = {*"".join(_STATES.values()), *_NUCLEOTIDES, *_AMINO_AMBIGUITIES} - {*"NX"}
+# N and X are missing cells of several datatypes, and one stop codon does not make a protein.
+_GUESSED_SYMBOLS = {*"".join(_STATES.values()), *_NUCLEOTIDES, *_AMINO_AMBIGUITIES} - {*"NX*"}
+# Of amino acids, A, C, G and T are a fifth; so more of them are nucleotides, with errors in other cells.
+_NUCLEOTIDE_SHARE = 0.8
 DATATYPES = (*_STATES, "continuous")
 """The datatypes of characters; a file may mix them."""
 
@@ -58,7 +60,8 @@ CHARACTER_DATATYPES = (*_STATES, "cognates")
 BINARY_DATATYPES = ("restriction", "cognates")
 """Those with the states absent and present."""
 
-_ALIASES = {"nucleotide": "dna", "binary": "restriction", "aminoacid": "protein", "aa": "protein"}
+_ALIASES = {"nucleotide": "dna", "codon": "dna", "binary": "restriction", "aminoacid": "protein", "aa": "protein"}
+_ALIASES |= {"integerdata": "standard", "morph": "standard"}
 
 
 def find_datatype(name: str) -> str | None:
@@ -128,7 +131,11 @@ class Alphabet:
         if len(symbol) < 2 or symbol[0] not in "{(":
             if symbol in ("{", "("):
                 raise SymbolError(f"the set that {symbol!r} opens is never closed")
-            raise SymbolError(f"{quote(symbol)} is not a symbol of {self.datatype} data, which has {self._describe()}")
+            stop = "; * is a stop codon of proteins: write ? if the nucleotide is unknown"
+            raise SymbolError(
+                f"{quote(symbol)} is not a symbol of {self.datatype} data, which has {self._describe()}"
+                + stop * (symbol == "*" and self.datatype in ("dna", "rna"))
+            )
         members = re.sub(r"[\s,]", "", symbol[1:-1])
         if not members:
             raise SymbolError(f"{quote(symbol)} is an empty set")
@@ -223,8 +230,8 @@ def guess_datatype(rows: Iterable[Iterable[str]]) -> str:
     --------
     >>> guess_datatype(["ACGTN-", "ACG?RA"]), guess_datatype(["ACGU"]), guess_datatype(["MKLV"]), guess_datatype(["0120"])
     ('dna', 'rna', 'protein', 'standard')
-    >>> guess_datatype(["ACG!"]), guess_datatype(["0101", "01A1"])
-    ('dna', 'standard')
+    >>> guess_datatype(["ACG!"]), guess_datatype(["ACGTAC*T"]), guess_datatype(["0101", "01A1"])
+    ('dna', 'dna', 'standard')
     """
     counts: dict[str, int] = {}
     for symbol in chain.from_iterable(rows):
@@ -238,7 +245,9 @@ def guess_datatype(rows: Iterable[Iterable[str]]) -> str:
     if 2 * sum(symbol_counts.get(digit, 0) for digit in _STATES["standard"]) > sum(symbol_counts.values()):
         return "standard"
     bases = sum(symbol_counts.get(base, 0) for base in "ACGTU")
-    if set(symbol_counts) <= {*"ACGTU", *_NUCLEOTIDES} and 2 * bases >= sum(symbol_counts.values()):
+    n_symbols = sum(symbol_counts.values())
+    is_possible = set(symbol_counts) <= {*"ACGTU", *_NUCLEOTIDES}
+    if bases >= _NUCLEOTIDE_SHARE * n_symbols or (is_possible and 2 * bases >= n_symbols):
         return "rna" if "U" in symbol_counts and "T" not in symbol_counts else "dna"
     return "protein"
 
