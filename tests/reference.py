@@ -529,6 +529,14 @@ class Choice(NamedTuple):
 
 
 CUT_OFF = -1e6  # below every height; pairs that are cut off are told apart to nine digits
+EQUAL = -2e6  # of equal lineages, which merge first
+
+
+def are_equal(X, rows, others, noisy):
+    """Return whether two lineages have the same message: all rows are equal and, if they have noise and cells, equally many."""
+    both = np.asarray(X)[[*rows, *others]]
+    same = np.array_equal(both, np.broadcast_to(both[0], both.shape), equal_nan=True)
+    return same and (not noisy or len(rows) == len(others) or bool(np.isnan(both).all()))
 
 
 class GreedyReference:
@@ -539,7 +547,9 @@ class GreedyReference:
     def __init__(self, process, X, rule):
         self.model = Model(process, X)
         self.rule = rule
+        self.X = X
         self.live = {row: self.model.leaf(row) for row in range(len(X))}
+        self.rows = {row: [row] for row in range(len(X))}
         self.next_node = len(X)
         self.clock = 0.0
         self._known = {}
@@ -569,6 +579,9 @@ class GreedyReference:
                 # Such pairs merge before all others, those that are most alike first.
                 a, b = self.live[pair[0]], self.live[pair[1]]
                 keys[pair] = CUT_OFF - self.model.log_cosine(a, b, best.height)
+            if self.rule == "rate1" and are_equal(self.X, *(self.rows[node] for node in pair), self.model.noisy):
+                assert best.height == 0
+                keys[pair] = EQUAL
         pair = min(keys, key=lambda each: (keys[each], each))
         baselines = [each for each in keys if each != pair and keys[each] - keys[pair] < self.margin]
         # Heights cut off at a lineage's own are equal to the last digit, so that the rule for ties decides.
@@ -584,5 +597,6 @@ class GreedyReference:
     def merge(self, pair, height):
         i, j = pair
         self.live[self.next_node] = self.model.merge(self.live.pop(i), self.live.pop(j), height)
+        self.rows[self.next_node] = self.rows[i] + self.rows[j]
         self.next_node += 1
         self.clock = height

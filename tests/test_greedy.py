@@ -411,8 +411,8 @@ def check_scanned_slopes(problem, start, log_width):
 # -- many rows: the bookkeeping of partners ------------------------------------------------------------------------
 
 
-def replay(process, X, tree):
-    """Weigh all live pairs before every merge of a `rate1` tree.
+def replay(process, X, tree, equal_first=True):
+    """Weigh all live pairs before every merge of a `rate1` tree; equal lineages come first, whatever their similarity.
 
     Returns how many merges had baselines of exactly the same best height, in how many of these the pair was not the smaller
     one, and how many took a pair whose best height is larger than the least in the last digits only.
@@ -423,6 +423,7 @@ def replay(process, X, tree):
     pair = op.Pair(forest)
     op.set_log_norms(forest, n)
     best = np.full((2 * n - 1, 2 * n - 1), np.inf)  # [older, younger]
+    rows = [[row] for row in range(n)]
 
     def weigh(older, younger):
         op.load_pair(forest, older, younger, pair)
@@ -432,6 +433,10 @@ def replay(process, X, tree):
         if forest.noisy and best[older, younger] == floor:
             cosine = op.log_cosine(forest, older, younger, pair, floor)
             best[older, younger] = rank_by_likeness(cosine)  # the most alike of these first
+        if equal_first and reference.are_equal(X, rows[older], rows[younger], forest.noisy):
+            assert floor == 0
+            assert best[older, younger] <= 0
+            best[older, younger] = -np.inf
 
     for younger in range(n):
         for older in range(younger):
@@ -451,6 +456,7 @@ def replay(process, X, tree):
         new = n + k
         op.merge(forest, i, j, float(height), new, pair)
         forest.height[new] = height
+        rows.append(rows[i] + rows[j])
         op.set_log_norm(forest, new, pair)
         for dead in (i, j):
             best[dead, :] = best[:, dead] = np.inf

@@ -24,8 +24,8 @@ PROCESSES = {
     "noise": ct.Brownian(1.0, 0.1),
     "missing": ct.Brownian(1.0, 0.1),
     "stationary": ct.OrnsteinUhlenbeck(0.5, 0.0, 1.0, 0.1),
-    "multinomial": ct.Multinomial(0.5, [[0.2, 0.3, 0.5]] * 20),
-    "cities": ct.Multinomial(0.5, [np.full(60, 1 / 60)] * 8),  # more states than coordinates
+    "multinomial": ct.Multinomial(0.5, [[0.2, 0.3, 0.5]] * 20, 0.03),
+    "cities": ct.Multinomial(0.5, [np.full(60, 1 / 60)] * 8, 0.03),  # more states than coordinates
     "mixed": MIXED,
 }
 
@@ -175,7 +175,7 @@ def test_neighbor_search_work_grows_subquadratically(monkeypatch):
     assert np.all(np.diff(shares) >= 0)
 
 
-def test_auto_search_uses_neighbors_for_many_rows_only(monkeypatch):
+def test_auto_search_uses_neighbors_for_many_rows_only(monkeypatch, few_exact):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     monkeypatch.setattr(base, "MAX_EXACT_ROWS", 100)

@@ -13,20 +13,18 @@ Eq. (6.1) gives the best height of a pair. If that is below one of the two linea
 one. With noise there are many such ties; ``rate1`` then merges the pair with the most similar messages first, eq. (7.4). Any
 other tie goes to the pair with the smaller node numbers.
 
-Without noise, equal rows merge first, at height 0, without a search: they would fill each other's lists of partners.
+Equal rows are most similar, and merge first, at height 0 and without a search, see `coaltree.inference.equal_rows`.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 import warnings
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,12 +34,14 @@ from .._parameters import check_parameter
 from .._validation import quote
 from ..errors import InputError, InputWarning
 from ..process.base import Process, log_recorded, merge_log_likelihoods
-from ..process.kernels.messages import Forest, set_log_norms
+from ..process.kernels.messages import Forest, merge_copies, set_log_norms
+from ..process.layout import make_forest
 from ..tree.arrays import Merges, allocate_merges
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
 from .characters import read_arguments
 from .checkpoint import Round, SearchCheckpoint, add_resume_hint
+from .equal_rows import merge_equal_rows
 from .executors import ThreadExecutor, Workers, make_executor, open_client, run_in_chunks, thread_count
 from .kernels.neighbors import slots_for as neighbor_slots_for
 from .kernels.partners import (
@@ -63,7 +63,6 @@ MIN_LINEAGES, MIN_LINEAGES_IN_SPACE = 1_000, 10_000
 ROWS_PER_SCAN = 100  # mean number of rows that a thread scans per task
 SCANS_PER_THREAD = 4  # minimum number of tasks per thread, so that all threads finish at about the same time
 MAX_NUMBERS_OF_ONE_THREAD = 2_500_000  # numbers in the messages of all pairs; with fewer, starting threads takes longer
-ROWS_PER_BLOCK = 100_000  # rows compared at a time to find equal ones
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[float, int], None]  # share of the work done, live lineages
@@ -142,6 +141,7 @@ def greedy(
         time that grows little faster than n. "auto" is exact for up to 3,000 rows. For complete real rows with the same noise
         in all columns, where the search rules out many pairs at a time, it is exact for up to 30,000 rows under an
         Ornstein-Uhlenbeck process, for up to 50,000 under Brownian motion, and there for any number with at most three columns.
+        Equal rows merge first: what counts is the number of lineages that are left.
     leaf_names : sequence of str, optional
         Names of the rows.
     n_jobs : int, optional
@@ -176,7 +176,9 @@ def greedy(
     resolved = process.resolve(matrix)
     resolved.check_ascertainment(matrix)
     report = progress or (lambda share, live: None)
-    search = _choose_search(search, rule, matrix, resolved)
+    max_exact = resolved.max_exact_rows(matrix) if search == "auto" else 0
+    if search == "auto":
+        search = "neighbors" if rule == "rate1" and len(matrix) > max_exact else "exact"
     rounds: list[Round] = []
     with open_client(client) as opened, add_resume_hint(checkpoint):
         threads = thread_count(n_jobs)
@@ -186,7 +188,9 @@ def greedy(
             children, heights = _exact_tree(matrix, resolved, threads, report)
         else:
             executor = make_executor(opened, threads)
-            (children, heights), rounds = _neighbor_tree(matrix, resolved, executor, checkpoint, report)
+            (children, heights), rounds = _neighbor_tree(matrix, resolved, max_exact, executor, checkpoint, report)
+            if max_exact and not rounds:
+                search = "exact"
     if not np.all(np.isfinite(heights)):
         raise FloatingPointError(
             f"After {int(np.argmin(np.isfinite(heights))) - len(matrix)} merges no pair has a finite best height: the units of "
@@ -217,13 +221,6 @@ def _check_arguments(rule: str, search: str, progress: object) -> None:
         )
 
 
-def _choose_search(search: str, rule: str, X: FloatArray, process: Process) -> str:
-    """Return the search: exact if the table has few enough rows for it."""
-    if search != "auto":
-        return search
-    return "neighbors" if rule == "rate1" and len(X) > process.max_exact_rows(X) else "exact"
-
-
 def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:
     """Return a tree with its densities and likelihood ratios under a resolved process."""
     merges = merge_log_likelihoods(process, tree, X)
@@ -234,26 +231,28 @@ def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:
 
 def _exact_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> Merges:
     merges = allocate_merges(len(X))
-    forest, nodes = _first_lineages(X, process, slots_for(len(X)), merges)
+    forest, nodes = _first_lineages(X, process, slots_for, merges)
     partners = Partners(forest, len(nodes))
     np.asarray(partners.node)[: len(nodes)] = nodes
     merge_exactly(forest, partners, len(X) - len(nodes), merges, n_threads, report)
     return merges
 
 
-def _first_lineages(X: FloatArray, process: Process, slots: int, merges: Merges) -> tuple[Forest, IntArray]:
-    """Return a forest of the rows and the node numbers of its lineages, after merging equal rows where possible."""
-    forest = process.forest(X, slots, scan=True)
-    if forest.noisy:
-        set_log_norms(forest, len(X))
-    if not _in_space(forest) or forest.noisy:
-        return forest, np.arange(len(X))
-    distinct = merge_equal_rows(X, merges)
-    live = len(distinct.nodes)
-    mean, variance, least = np.asarray(forest.mean), np.asarray(forest.spread)[:, 0], np.asarray(forest.least)
-    mean[:live] = mean[distinct.rows]
-    variance[:live] = variance[distinct.rows] / distinct.counts
-    least[:live] = variance[:live]
+def _first_lineages(
+    X: FloatArray, process: Process, count_slots: Callable[[int], int], merges: Merges
+) -> tuple[Forest, IntArray]:
+    """Merge equal rows; return a forest of the lineages that are left, in the order of their node numbers, and these."""
+    columns = process.columns(X)
+    noisy = any(part.noisy for part in columns)
+    distinct = merge_equal_rows(X, noisy, merges)
+    n_lineages = len(distinct.nodes)
+    if n_lineages < len(X):
+        columns = [part.take_rows(distinct.rows) for part in columns]
+    forest = make_forest(columns, count_slots(n_lineages), scan=True)
+    if n_lineages < len(X):
+        merge_copies(forest, distinct.counts)
+    if noisy:
+        set_log_norms(forest, n_lineages)
     return forest, distinct.nodes
 
 
@@ -299,13 +298,21 @@ def merge_exactly(
 
 
 def _neighbor_tree(
-    X: FloatArray, process: Process, executor: ThreadExecutor, checkpoint: str | Path | None, report: Progress
+    X: FloatArray,
+    process: Process,
+    max_exact: int,
+    executor: ThreadExecutor,
+    checkpoint: str | Path | None,
+    report: Progress,
 ) -> tuple[Merges, list[Round]]:
+    """Search by rounds of neighbours, unless at most `max_exact` lineages are left once equal rows have merged."""
     n = len(X)
     merges = allocate_merges(n)
     order = np.lexsort(X.T)  # candidates and ties depend on the order of rows, so sort the rows by content
-    forest, nodes = _first_lineages(X[order], process, neighbor_slots_for(n), merges)
+    forest, nodes = _first_lineages(X[order], process, neighbor_slots_for, merges)
     min_lineages = MIN_LINEAGES_IN_SPACE if _in_space(forest) else MIN_LINEAGES
+    if len(nodes) <= max_exact:
+        min_lineages = len(nodes)
     file = None if checkpoint is None else SearchCheckpoint(checkpoint, forest, nodes, min_lineages)
     lists, done, rounds = merge_neighbors(
         forest, process, nodes, min_lineages, executor, merges, lambda share, live: report(0.95 * share, live), file
@@ -333,57 +340,3 @@ def _all_pairs_tree(X: FloatArray, process: Process, report: Progress, rule: str
         lambda k: report(1 - (1 - k / n) ** 3, n - k),
     )
     return merges
-
-
-class DistinctRows(NamedTuple):
-    """The lineages that remain after equal rows have merged, ordered by age."""
-
-    nodes: IntArray  # node number of each lineage
-    rows: IntArray  # one row of each lineage
-    counts: IntArray  # number of rows of each lineage
-
-
-def merge_equal_rows(X: NDArray[np.float64], merges: Merges) -> DistinctRows:
-    """Merge equal rows, always the pair with the smallest node numbers, as the search breaks ties.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, D)
-        Without missing cells.
-    merges : Merges
-        Receives the merges, as the first ones of the tree.
-
-    Returns
-    -------
-    DistinctRows
-    """
-    n = len(X)
-    order = np.lexsort(X.T)
-    new = np.ones(n, dtype=bool)
-    for p in range(1, n, ROWS_PER_BLOCK):
-        rows = X[order[p - 1 : p + ROWS_PER_BLOCK]]
-        new[p : p + ROWS_PER_BLOCK] = np.any(rows[1:] != rows[:-1], axis=1)
-    starts = np.flatnonzero(new)
-    counts = np.diff(np.append(starts, n))
-    nodes = order[starts]
-    # np.lexsort is stable, so the members of a group are in order
-    groups = {
-        int(nodes[g]): (g, deque(order[starts[g] : starts[g] + counts[g]].tolist()))
-        for g in np.flatnonzero(counts > 1).tolist()
-    }
-    ready = sorted(groups)
-    done = 0
-    while ready:
-        first = heapq.heappop(ready)
-        g, members = groups.pop(first)
-        members.popleft()
-        merges.children[done] = first, members.popleft()
-        members.append(n + done)
-        done += 1
-        if len(members) > 1:
-            groups[members[0]] = g, members
-            heapq.heappush(ready, members[0])
-        else:
-            nodes[g] = members[0]
-    by_age = np.argsort(nodes)
-    return DistinctRows(nodes[by_age], order[starts][by_age], counts[by_age])

@@ -6,7 +6,7 @@ Kernels check nothing. What has another shape than they expect, or is not a numb
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -64,6 +64,10 @@ class GaussianColumns:
         """Number of rows."""
         return len(self.mean)
 
+    def take_rows(self, rows: NDArray[np.intp]) -> GaussianColumns:
+        """Return the declaration of some rows, which may occur more than once."""
+        return replace(self, mean=self.mean[rows], spread=self.spread[rows])
+
 
 @dataclass(frozen=True, eq=False)
 class SiteColumns:
@@ -106,6 +110,10 @@ class SiteColumns:
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.message)
+
+    def take_rows(self, rows: NDArray[np.intp]) -> SiteColumns:
+        """Return the declaration of some rows, which may occur more than once."""
+        return replace(self, message=self.message[rows])
 
 
 Columns: TypeAlias = GaussianColumns | SiteColumns

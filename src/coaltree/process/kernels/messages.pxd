@@ -153,6 +153,8 @@ cdef double _slope_of_sites(Forest forest, Py_ssize_t j, Pair pair) noexcept nog
 
 @cython.locals(d=Py_ssize_t, k=Py_ssize_t, least=double, possible=bint)
 cpdef bint merge(Forest forest, Py_ssize_t i, Py_ssize_t j, double h, Py_ssize_t into, Rows scratch) noexcept nogil
+@cython.locals(i=Py_ssize_t, one=Py_ssize_t, bit=Py_ssize_t, scratch=Rows)
+cpdef merge_copies(Forest forest, const Py_ssize_t[::1] counts)
 @cython.locals(possible=bint)
 cpdef double merge_and_log_z(
     Forest forest, Py_ssize_t i, Py_ssize_t j, double h, Py_ssize_t into, Pair pair

@@ -935,6 +935,25 @@ def merge_and_log_z(forest, i, j, h, into, pair):
     return log_z(forest, pair, h)
 
 
+def merge_copies(forest, counts):
+    """Replace the messages of the first slots, which are leaves, by those of so many equal leaves, merged at height 0.
+
+    The last slot is overwritten.
+    """
+    scratch = Rows(forest.n_sites, forest.n_real)
+    one = forest.height.shape[0] - 1
+    for i in range(counts.shape[0]):
+        bit = 1
+        while 2 * bit <= counts[i]:
+            bit *= 2
+        move(forest, i, one)
+        while bit > 1:  # from the second binary digit on: twice as many copies, and one more if it is 1
+            bit //= 2
+            merge(forest, i, i, 0.0, i, scratch)
+            if counts[i] & bit:
+                merge(forest, i, one, 0.0, i, scratch)
+
+
 def _merge_stationary(forest, group, i, j, climb_i, climb_j, into, scratch):
     """Merge the messages of the stationary columns of one rate; return the smallest loss of any of them.
 
