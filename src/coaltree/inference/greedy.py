@@ -242,7 +242,7 @@ def _first_lineages(
     X: FloatArray, process: Process, count_slots: Callable[[int], int], merges: Merges
 ) -> tuple[Forest, IntArray]:
     """Merge equal rows; return a forest of the lineages that are left, in the order of their node numbers, and these."""
-    columns = process.columns(X)
+    columns = process.checked_columns(X)
     noisy = any(part.noisy for part in columns)
     distinct = merge_equal_rows(X, noisy, merges)
     n_lineages = len(distinct.nodes)

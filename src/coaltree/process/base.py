@@ -164,9 +164,13 @@ class Process(ABC):
 
     def forest(self, X: FloatArray, capacity: int, *, scan: bool = False, patterns: bool = True) -> Forest:
         """Return a forest of `capacity` slots whose first ones hold the messages of the rows of X; see `make_forest`."""
+        return make_forest(self.checked_columns(X), capacity, scan, patterns)
+
+    def checked_columns(self, X: FloatArray) -> list[Columns]:
+        """Return what `columns` declares, after a check that it has declared all rows."""
         columns = self.columns(X)
         self._check_declared(columns, len(X))
-        return make_forest(columns, capacity, scan, patterns)
+        return columns
 
     def _check_declared(self, columns: object, n_rows: int) -> None:
         """Raise unless `columns` has declared all rows of a table, in as many declarations as it says."""
