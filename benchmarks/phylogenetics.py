@@ -43,7 +43,7 @@ import coaltree as ct
 import mrbayes
 from coaltree.inference.chain import EXCHANGE, MOVES, Chain, move_shares, without_ties
 from coaltree.inference.kernels.history import log_likelihood_of
-from coaltree.inference.results import effective_samples, r_hat
+from coaltree.inference.results import describe_evidence, effective_samples, r_hat
 from coaltree.inference.tempering import TemperedChain
 from coaltree.tree.clades import clade_masks
 from posterior import RATE, binary_features, processor_seconds
@@ -263,7 +263,12 @@ def evidence(quick, names, _):
         used, took = time.process_time() - used, time.perf_counter() - start
         known = f"{PUBLISHED[name]:.1f}" if name in PUBLISHED else ""
         cells = [name, len(X), X.shape[1], " x ".join(map(str, size)), len(found.powers) - 1]
-        cells += [f"{found.log_evidence:.2f} ± {found.standard_error:.2f}", known, f"{used:.0f}", f"{took:.0f}"]
+        cells += [
+            describe_evidence(found.log_evidence, found.standard_error, found.run_range),
+            known,
+            f"{used:.0f}",
+            f"{took:.0f}",
+        ]
         print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 

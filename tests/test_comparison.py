@@ -8,7 +8,10 @@ import pandas as pd
 import pytest
 
 import coaltree as ct
+from coaltree.cli import summaries
+from coaltree.report import build
 from coaltree.report.build import report_facts
+from coaltree.report.text import MINUS
 from coaltree.workflow import comparison
 from coaltree.workflow.comparison import (
     BROWNIAN,
@@ -100,7 +103,7 @@ def test_comparison_is_reproducible_for_any_threads():
 
 def test_models_are_ranked_by_evidence_less_penalty():
     process = ct.Brownian()
-    actual = rank([(Candidate("a", process, 2), -100.0, 0.3), (Candidate("b", process, 5), -97.0, 0.4)], 50)
+    actual = rank([(Candidate("a", process, 2), -100.0, 0.3, 1.0), (Candidate("b", process, 5), -97.0, 0.4, 1.0)], 50)
     best, other = actual
     assert (best.name, other.name) == ("a", "b")
     assert best.penalty == pytest.approx(math.log(50))
@@ -109,8 +112,30 @@ def test_models_are_ranked_by_evidence_less_penalty():
     assert other.bayes_factor_error == pytest.approx(0.5)
     check_named(describe_comparison(actual), "best a posterior means held half logarithm rows")
     assert "distinguished" not in describe_comparison(actual)
-    close = rank([(Candidate("a", process, 2), -100.0, 0.3), (Candidate("b", process, 2), -100.5, 0.4)], 50)
+    close = rank([(Candidate("a", process, 2), -100.0, 0.3, 1.0), (Candidate("b", process, 2), -100.5, 0.4, 1.0)], 50)
     check_named(describe_comparison(close), "distinguished b")
+
+
+@pytest.mark.parametrize(("gap", "words"), [(7.0, "cannot"), (40.0, "far worse")])
+def test_models_whose_runs_differ_have_no_standard_error(gap, words):
+    """They are told apart only if they are farther apart than their runs: here those of one differ by 5, of the other by 1."""
+    process, nan = ct.Brownian(), math.nan
+    candidates = [(Candidate("a", process, 2), -100.0, nan, 5.0), (Candidate("b", process, 2), -100.0 - gap, 0.3, 1.0)]
+    best, other = rank(candidates, 50)
+    assert best.bayes_factor_error == 0
+    assert math.isnan(other.bayes_factor_error)
+    assert other.words.startswith(words)
+    assert best.facts()["standard_error"] is None
+    assert best.facts()["run_range"] == 5.0
+    assert other.facts()["bayes_factor_error"] is None
+    lines = summaries._describe_evidence(
+        {"evidence": [best.facts(), other.facts()], "evidence_in_words": describe_comparison([best, other])}
+    ).splitlines()
+    assert "-100.0 (runs differ by 5)" in lines[1]
+    assert "± 0.3" in lines[2]
+    page = build._evidence([best, other])
+    assert page.models[0][1] == f"{MINUS}100.0, runs differ by 5"
+    assert page.models[1][3] == f"{MINUS}{gap:.1f}"
 
 
 @pytest.mark.parametrize(

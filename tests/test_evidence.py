@@ -244,12 +244,18 @@ def test_evidence_verdict_reflects_reliability():
     assert good.reliable
     check_named(good.verdict, "runs agree -13.10 standard error 0.1")
     for bad, words in (
-        (result([[-10.0, -3.0], [-14.0, -3.1]]), "not reliable differ standard error more samples"),
+        (result([[-10.0, -3.0], [-14.0, -3.1]]), "not reliable differ 4.1 standard error more samples"),
         (result([[-10.0, -3.0]]), "not reliable one run several"),
         (result([[-10.0, -3.0], [-10.0, -3.0]], 0.1), "not reliable step power 0 0.5 10 % more powers"),
     ):
         assert not bad.reliable
         check_named(bad.verdict, words)
+        assert math.isnan(bad.standard_error)  # none that the runs contradict
+        for text in (bad.verdict, repr(bad), bad._repr_html_()):
+            assert "±" not in text
+            assert "nan" not in text
+    check_named(repr(result([[-10.0, -3.0], [-14.0, -3.1]])), "log evidence -13.7 differ 4.1 2 runs")
+    assert "-13.10 ± 0.1" in repr(good)
 
 
 def test_unreliable_evidence_warns(eight):

@@ -203,9 +203,14 @@ def _describe_evidence(facts: dict[str, Any]) -> str:
     lines = [facts["evidence_in_words"]]
     for model in facts["evidence"]:
         against = "" if model["words"] == "best" else f"; log Bayes factor {model['log_bayes_factor']:.1f}"
-        error = f" ± {model['bayes_factor_error']:.1g}" if against else ""
+        error = f" ± {model['bayes_factor_error']:.1g}" if against and model["bayes_factor_error"] is not None else ""
+        evidence_error = (
+            f" (runs differ by {model['run_range']:.2g})"
+            if model["standard_error"] is None
+            else f" ± {model['standard_error']:.1g}"
+        )
         lines.append(
-            f"{model['model']}: log evidence {model['log_evidence']:.1f} ± {model['standard_error']:.1g}, "
+            f"{model['model']}: log evidence {model['log_evidence']:.1f}{evidence_error}, "
             f"{count(model['fitted_parameters'], 'fitted parameter')}{against}{error}; {model['words']}"
         )
     return f"\n{' ' * 10}".join(lines)

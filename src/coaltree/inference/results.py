@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .._html import facts_html
 from ..errors import MissingDependencyError
 from ..process.base import Process
+from ..table.labels import count
 from ..tree.clades import number_clades
 from ..tree.coalescent import log_prior
 from ..tree.sample import TreeSample
@@ -444,7 +445,8 @@ class EvidenceResult:
         Log of the mean over all runs, each of which estimates ``p(x)`` without bias.
     standard_error : float
         Standard error of the log evidence: the standard deviation of the runs' log evidences over the square root of their
-        number; NaN for a single run.
+        number. NaN for a single run, and where the runs contradict it: if they differ so much that it would be above 0.5, all
+        of them may be too low by far more, because chains that are too short lag behind the powers.
     run_log_evidences : ndarray of shape (n_runs,)
     powers : ndarray of shape (n_steps + 1,)
         Powers of the likelihood, from 0 (the prior) to 1 (the posterior).
@@ -457,7 +459,7 @@ class EvidenceResult:
     process : Process
         The process, with all parameters resolved.
     reliable : bool
-        Whether the standard error is at most 0.5 and no step is too large.
+        Whether the runs differ so little that the standard error is at most 0.5, and no step is too large.
     verdict : str
         How far the number can be trusted, and what to do if it cannot.
     """
@@ -474,15 +476,20 @@ class EvidenceResult:
         self.mean_log_likelihoods, self.process = mean_log_likelihoods, process
         self.run_log_evidences = np.array([math.fsum(row) for row in log_ratios])
         self.log_evidence = normalize(self.run_log_evidences)[1]
-        self.standard_error = _standard_error(self.run_log_evidences)
         problems = self._find_problems()
         self.reliable = not problems
+        self.standard_error = _standard_error(self.run_log_evidences) if self.reliable else math.nan
         self.verdict = self._verdict(problems)
 
     @property
     def n_runs(self) -> int:
         """The number of runs."""
         return len(self.log_ratios)
+
+    @property
+    def run_range(self) -> float:
+        """The difference between the largest and the smallest log evidence of the runs; NaN for a single run."""
+        return float(np.ptp(self.run_log_evidences)) if self.n_runs > 1 else math.nan
 
     def _find_problems(self) -> list[str]:
         if self.n_runs == 1:
@@ -495,10 +502,10 @@ class EvidenceResult:
                 f"the step from power {self.powers[step]:.3g} to {self.powers[step + 1]:.3g} is too large: its samples are worth "
                 f"{100 * least[step]:.0f} % of their number. Take more powers"
             )
-        if self.standard_error > MAX_STANDARD_ERROR:
+        if _standard_error(self.run_log_evidences) > MAX_STANDARD_ERROR:
             problems.append(
-                f"the runs differ, so the standard error of the log evidence is {self.standard_error:.2g}, above "
-                f"{MAX_STANDARD_ERROR}. Take more samples"
+                f"the log evidences of the runs differ by up to {self.run_range:.2g}, too much for a standard error. Take more "
+                "samples"
             )
         return problems
 
@@ -535,20 +542,33 @@ class EvidenceResult:
 
     def __repr__(self) -> str:
         return (
-            f"<EvidenceResult: log evidence {self.log_evidence:.6g}, standard error {self.standard_error:.2g}, "
-            f"{self.n_runs} runs>"
+            f"<EvidenceResult: log evidence {describe_evidence(self.log_evidence, self.standard_error, self.run_range)}, "
+            f"{count(self.n_runs, 'run')}>"
         )
 
     def _repr_html_(self) -> str:
         facts = {
-            "log evidence": f"{self.log_evidence:.2f}",
-            "standard error": f"{self.standard_error:.2g}",
+            "log evidence": describe_evidence(self.log_evidence, self.standard_error, self.run_range),
             "runs": self.n_runs,
             "powers": len(self.powers),
             "process": self.process,
             "verdict": self.verdict,
         }
         return facts_html("Evidence", facts)
+
+
+def describe_evidence(log_evidence: float, standard_error: float, run_range: float) -> str:
+    """Write a log evidence with its standard error, or with the range of the runs if there is none.
+
+    Examples
+    --------
+    >>> describe_evidence(-10.0, 0.25, 0.7), describe_evidence(-10.0, math.nan, 4.2)
+    ('-10.00 ± 0.25', '-10.0, runs differ by 4.2')
+    """
+    if not math.isnan(standard_error):
+        places = 2 if standard_error >= 0.01 else 3
+        return f"{log_evidence:.{places}f} ± {standard_error:.2g}"
+    return f"{log_evidence:.1f}" + ("" if math.isnan(run_range) else f", runs differ by {run_range:.2g}")
 
 
 def _standard_error(values: FloatArray) -> float:

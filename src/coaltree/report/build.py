@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..inference.results import MCMCResult, SMCResult
+from ..inference.results import MCMCResult, SMCResult, describe_evidence
 from ..plot.visible_tree import MAX_VISIBLE_LEAVES
 from ..process.predictions import Predictions
 from ..table.encoding import Encoding, encoded_columns
@@ -107,14 +107,20 @@ def _evidence(comparison: Sequence[ComparedModel]) -> EvidenceFacts | None:
     models = [
         (
             model.name,
-            f"{model.log_evidence:.1f} ± {model.standard_error:.1g}".replace("-", MINUS),
+            describe_evidence(model.log_evidence, model.standard_error, model.run_range).replace("-", MINUS),
             str(model.n_fitted),
-            f"{model.log_bayes_factor:.1f} ± {model.bayes_factor_error:.1g}".replace("-", MINUS) if k else "0",
+            _describe_factor(model).replace("-", MINUS) if k else "0",
             model.words,
         )
         for k, model in enumerate(comparison)
     ]
     return EvidenceFacts(describe_comparison(comparison), models) if models else None
+
+
+def _describe_factor(model: ComparedModel) -> str:
+    """Write a log Bayes factor, with its standard error if it has one."""
+    error = "" if math.isnan(model.bayes_factor_error) else f" ± {model.bayes_factor_error:.1g}"
+    return f"{model.log_bayes_factor:.1f}{error}"
 
 
 def _leave_out(model: FittedModel) -> HeldOut | None:

@@ -67,13 +67,15 @@ class ComparedModel:
     n_fitted : int
         Number of fitted parameters.
     log_evidence, standard_error : float
-        For these parameters, averaged over all trees.
+        For these parameters, averaged over all trees. The standard error is NaN if the runs contradict it.
+    run_range : float
+        By how much the log evidences of the runs differ.
     penalty : float
         What the fitted parameters cost: half the logarithm of the number of rows each.
     log_bayes_factor : float
         Log evidence less penalty, minus that of the best model: 0 for the best one, negative for the others.
     bayes_factor_error : float
-        Its standard error; 0 for the best model.
+        Its standard error; 0 for the best model, NaN if either model has none.
     words : str
         What the Bayes factor says.
     """
@@ -83,6 +85,7 @@ class ComparedModel:
     n_fitted: int
     log_evidence: float
     standard_error: float
+    run_range: float
     penalty: float
     log_bayes_factor: float
     bayes_factor_error: float
@@ -93,11 +96,12 @@ class ComparedModel:
         return {
             "model": self.name,
             "log_evidence": self.log_evidence,
-            "standard_error": self.standard_error,
+            "standard_error": _none_if_nan(self.standard_error),
+            "run_range": self.run_range,
             "fitted_parameters": self.n_fitted,
             "penalty": self.penalty,
             "log_bayes_factor": self.log_bayes_factor,
-            "bayes_factor_error": self.bayes_factor_error,
+            "bayes_factor_error": _none_if_nan(self.bayes_factor_error),
             "words": self.words,
         }
 
@@ -144,7 +148,7 @@ def compare_models(
                 progress((k + share) / len(candidates), f"evidence of {name}")
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)  # the standard errors say the same
+            warnings.simplefilter("ignore", InputWarning)  # the missing standard errors say the same
             result = evidence(
                 model.matrix,
                 candidate.process,
@@ -156,32 +160,39 @@ def compare_models(
                 random_state=rng,
                 progress=report,
             )
-        results.append((candidate, result.log_evidence, result.standard_error))
+        results.append((candidate, result.log_evidence, result.standard_error, result.run_range))
     return rank(results, len(model.matrix))
 
 
-def rank(results: list[tuple[Candidate, float, float]], n_rows: int) -> list[ComparedModel]:
-    """Order models by log evidence less penalty, given their log evidences and standard errors; the best first."""
-    scored = [(value - _penalty(candidate, n_rows), candidate, value, error) for candidate, value, error in results]
+def rank(results: list[tuple[Candidate, float, float, float]], n_rows: int) -> list[ComparedModel]:
+    """Order models by log evidence less penalty, given log evidences, standard errors and ranges of runs; the best first."""
+    scored = [(result[1] - _penalty(result[0], n_rows), *result) for result in results]
     scored.sort(key=lambda item: -item[0])
-    best, _, _, best_error = scored[0]
+    best, _, _, best_error, best_range = scored[0]
     models = []
-    for place, (score, candidate, value, error) in enumerate(scored):
+    for place, (score, candidate, value, error, run_range) in enumerate(scored):
         factor_error = math.hypot(error, best_error) if place else 0.0
-        factor = describe_factor(score - best, factor_error) if place else "best"
+        # Without a standard error, models must be farther apart than their runs.
+        doubt = run_range + best_range if math.isnan(factor_error) else factor_error
         models.append(
             ComparedModel(
-                *candidate[:2],
+                candidate.name,
+                candidate.process,
                 candidate.n_fitted,
                 value,
                 error,
+                run_range,
                 _penalty(candidate, n_rows),
                 score - best,
                 factor_error,
-                factor,
+                describe_factor(score - best, doubt) if place else "best",
             )
         )
     return models
+
+
+def _none_if_nan(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def _penalty(candidate: Candidate, n_rows: int) -> float:
