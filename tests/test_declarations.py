@@ -6,7 +6,10 @@ import pytest
 import coaltree as ct
 import reference
 from coaltree.errors import InputError
+from coaltree.predict.draws import Draw
+from coaltree.predict.predictor import Predictor
 from coaltree.process.declarations import GaussianColumns, SiteColumns
+from coaltree.process.predictions import Predictions
 
 X = np.random.default_rng(0).normal(size=(12, 3))
 SPREAD = np.full(X.shape, 0.1)
@@ -100,6 +103,41 @@ def test_declarations_of_another_table_are_rejected(declared, words, monkeypatch
     with pytest.raises(InputError) as caught:
         Diffusion().log_likelihood(ct.simulate_tree(12, random_state=0), X)
     assert all(word in str(caught.value) for word in ["Diffusion.columns", *words]), caught.value
+
+
+class Transposed(ct.Brownian):
+    """Coordinates as rows, where lineages must be columns."""
+
+    def coordinates(self, messages, height):
+        return super().coordinates(messages, height).T
+
+
+class Short(ct.Brownian):
+    """No prediction for the last row."""
+
+    def states(self, messages, distance, observed):
+        return super().states(messages, distance, observed).take(slice(0, -1))
+
+
+class Forgetful(ct.Multinomial):
+    """One state less in the predictions than in the messages."""
+
+    def states(self, messages, distance, observed):
+        states = super().states(messages, distance, observed)
+        start = states.start - np.arange(len(states.start))
+        return Predictions.from_categorical(start, states.probability[:, : start[-1]])
+
+
+def test_other_arrays_of_a_process_are_checked():
+    tree, rows = ct.simulate_tree(12, random_state=0), np.random.default_rng(0).normal(size=(2000, 3))
+    with pytest.raises(InputError, match=r"Transposed.coordinates.*\(\d+, 3\).*lineage"):
+        ct.greedy(rows, Transposed(1.0, [0.1, 0.2, 0.3]), search="neighbors")
+    with pytest.raises(InputError, match=r"Short.states.*\(22, 3\).*23 row"):
+        ct.Beliefs(tree, X, Short(1.0, 0.1)).nodes()
+    codes = np.arange(24.0).reshape(12, 2) % 3
+    draws = [Draw(tree, Forgetful(1.0, [[0.2, 0.3, 0.5]] * 2), codes)]
+    with pytest.raises(InputError, match=r"Row 0, column 1 has state 2.*only 2 states"):
+        Predictor(draws, np.ones(1), codes).log_density(np.array([[0.0, 2.0]]))
 
 
 @pytest.mark.parametrize("as_declared", [np.asarray, np.asfortranarray, lambda values: values.tolist()])

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..process.base import Process
-from ..process.layout import read_messages
 from ..tree.cut import cut_with_min_size, height_to_resolution, label_leaves, resolution_to_height, split_heights
 from ..tree.tree import Tree
 
@@ -222,7 +221,7 @@ def _excess_correlations(tree: Tree, rate: float) -> FloatArray:
 def _leaf_points(X: FloatArray, process: Process, height: float) -> FloatArray:
     """Return the coordinates of rows, shape ``(n_rows, n_coordinates)``."""
     forest = process.forest(X, len(X))
-    points: FloatArray = process.coordinates(read_messages(forest, slice(0, len(X))), height).T.astype(np.float64)
+    points: FloatArray = process.lineage_points(forest, len(X), height).T.astype(np.float64)
     return points
 
 

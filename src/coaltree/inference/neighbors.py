@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from ..process.base import Process
 from ..process.kernels.messages import Forest
-from ..process.layout import read_messages
 from ..tree.arrays import Merges
 from .checkpoint import Round, SearchCheckpoint
 from .executors import Division, ThreadExecutor, run_in_chunks
@@ -109,7 +108,7 @@ def merge_neighbors(
         def report_merges(k: int, live: int = live) -> None:
             report(1 - 0.5 * (live * MIN_LIVE_SHARE + max(n - k, 0)) / n, n - k)
 
-        points = process.coordinates(read_messages(forest, slice(0, live)), height)
+        points = process.lineage_points(forest, live, height)
         neighbors = find_nearest(points, LIST_LENGTH, executor, live, report_neighbors)
         executor.share(live, weigh_neighbors, forest, lists, neighbors)
         rounds.append(Round(live, float(np.mean(np.asarray(lists.keys)[probes, 0] <= keys))))

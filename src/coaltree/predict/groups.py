@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..inference.executors import in_threads
 from ..process.likelihood import Beliefs
 from ..process.predictions import Predictions
@@ -323,6 +324,13 @@ class PointGroups:
         real = np.ascontiguousarray(X[:, self._template.real])
         codes = X[:, self._template.categorical]
         missing = np.isnan(codes)
+        n_states = np.diff(self._template.start)
+        if np.any(codes >= n_states):
+            row, k = np.argwhere(codes >= n_states)[0].tolist()
+            raise InputError(
+                f"Row {row}, column {self._template.categorical[k]} has state {codes[row, k]:g}, but the process predicts only "
+                f"{n_states[k]} states there, 0 to {n_states[k] - 1}."
+            )
         states = np.where(codes >= 0, np.where(missing, 0, codes).astype(np.intp) + self._template.start[:-1], -1)
         sets, members = self._find_sets(codes)
         missing = np.isnan(real)

@@ -29,7 +29,7 @@ from .ascertainment import UnseenColumns
 from .declarations import Columns, GaussianColumns, SiteColumns
 from .kernels.messages import Forest
 from .kernels.passes import climb
-from .layout import Messages, make_forest
+from .layout import Messages, make_forest, read_messages
 from .predictions import Predictions, Whitening
 
 FloatArray = NDArray[np.float64]
@@ -188,6 +188,16 @@ class Process(ABC):
         for part in columns:
             if part.n_rows != n_rows:
                 raise InputError(f"{name} declared messages of {part.n_rows} row(s); the table has {n_rows}.")
+
+    def lineage_points(self, forest: Forest, n: int, height: float) -> NDArray[np.float32]:
+        """Return `coordinates` of the lineages in the first n slots of a forest, in the layout of the kernels."""
+        points = np.asarray(self.coordinates(read_messages(forest, slice(0, n)), height))
+        if points.ndim != 2 or points.shape[1] != n:
+            raise InputError(
+                f"{type(self).__name__}.coordinates returned an array of shape {points.shape}; it must have a row for each "
+                f"coordinate and a column for each of the {n} lineage(s)."
+            )
+        return np.ascontiguousarray(points, dtype=np.float32)
 
     def subprocesses(self, n_columns: int) -> tuple[tuple[Process, tuple[int, ...]], ...]:
         """Return the independent processes that make up this one, with their columns: by default itself."""

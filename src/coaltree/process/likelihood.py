@@ -16,7 +16,7 @@ from ..tree.sample import TreeSample, check_trees, check_weights
 from ..tree.tree import Tree, check_tree
 from .base import Process, WeightedTrees, check_process
 from .kernels.passes import meet, pass_up_and_down
-from .layout import read_messages
+from .layout import Messages, read_messages
 from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
@@ -86,7 +86,7 @@ class Beliefs:
         for start in range(0, n, BLOCK_SIZE):
             stop = min(start + BLOCK_SIZE, n)
             down = read_messages(self.forest, slice(n_nodes + start, n_nodes + stop))
-            blocks.append(self.process.states(down, self.turn[start:stop], True))
+            blocks.append(self._states(down, self.turn[start:stop], True))
         return Predictions.stack(blocks)
 
     def at(self, nodes: ArrayLike, heights: ArrayLike) -> Predictions:
@@ -135,7 +135,24 @@ class Beliefs:
                 messages = read_messages(self.forest, slots)
             # what the root says has to go up the stem first
             stem = np.where(nodes[block] == root, heights[block] - self.tree.heights[root], 0.0)
-            yield self.process.states(messages, distances[block] + stem, observed)
+            yield self._states(messages, distances[block] + stem, observed)
+
+    def _states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
+        """Return the states at the ends of paths; kernels rely on their shapes."""
+        states = self.process.states(messages, distance, observed)
+        real, start = (len(distance), len(states.real)), states.start
+        if (
+            states.mean.shape != real
+            or states.sd.shape != real
+            or len(start) != len(states.categorical) + 1
+            or states.probability.shape != (len(distance), start[-1])
+        ):
+            raise InputError(
+                f"{type(self.process).__name__}.states returned predictions of shapes {states.mean.shape} (mean), "
+                f"{states.sd.shape} (sd) and {states.probability.shape} (probability) for {len(distance)} row(s), "
+                f"{real[1]} real column(s) and {len(states.categorical)} categorical column(s) of {start[-1]} states in all."
+            )
+        return states
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw tables given all observed cells; see `Process.draw`."""
