@@ -9,6 +9,9 @@ the next size while it took less than `LONGEST` seconds and, where it holds all 
 
 Exponents are the slope of log time against log rows over a method's last three sizes. At the end come the ratios that we hold
 ourselves to, the shortest of three times each, beside their bounds; ``--ratios`` measures those alone.
+
+``--equal-rows`` prints, in place of all this, the processor time of tables of few distinct rows beside that of as many distinct
+ones, of greedy inference with fixed parameters and of a default fit.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import resource
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 
@@ -29,6 +33,9 @@ N_JOBS = 2
 LONGEST = 150.0
 REPEATS = 3  # of ratios
 ALL_DISTANCES = 30_000  # rows, beyond which 8 n^2 / 2 bytes are not asked for
+EQUAL_ROWS_SIZES = (1_000, 3_000, 10_000, 100_000, 1_000_000)
+DISTINCT_ROWS = (None, 1, 2, 3, 5, 10, 25, 125)  # None: all of them
+EQUAL_ROWS_TABLES = {"real 1": (1, 0), "real 2": (2, 0), "categorical 8": (0, 8), "mixed 4 + 4": (4, 4)}
 
 
 def points(n, n_columns=N_COLUMNS):
@@ -150,6 +157,53 @@ def print_ratios():
             print(f"{words}: not measured, one of them failed or is not installed")
 
 
+def few_rows(n, n_distinct, n_real, n_sites):
+    """Return rows of few different contents, and how to search and to fit them; a tenth of the cells of mixed ones is missing."""
+    import pandas as pd
+
+    import coaltree as ct
+
+    rng = np.random.default_rng(0)
+    k = n if n_distinct is None else n_distinct
+    rows = np.hstack([rng.normal(size=(k, n_real)), rng.integers(0, 8, (k, n_sites))])
+    if n_real and n_sites:
+        rows[rng.random(rows.shape) < 0.1] = np.nan
+    X = rows if n_distinct is None else rows[rng.integers(0, k, n)]
+    real, sites = ct.OrnsteinUhlenbeck(0.5, noise=0.3), ct.Multinomial(noise=0.2)
+    process = real if not n_sites else sites if not n_real else None
+    process = process or ct.Mixed((real, range(n_real)), (sites, range(n_real, n_real + n_sites)))
+    frame = pd.DataFrame({f"x{j}": X[:, j] for j in range(n_real)})
+    for j in range(n_real, n_real + n_sites):
+        frame[f"s{j}"] = pd.Series(X[:, j]).map(dict(enumerate("abcdefgh")))
+    return (
+        lambda: ct.greedy(X, process, n_jobs=1),
+        lambda: ct.CoalescentClustering(n_jobs=1).fit(frame),
+    )
+
+
+def print_equal_rows(most):
+    """Print the processor time of few distinct rows, and that of as many distinct ones in the first column."""
+    warnings.simplefilter("ignore")
+    few_rows(100, None, 4, 4)[1]()  # what is imported late is there then
+    last = {}
+    print(f"{'table':<16}{'work':<8}{'rows':>10}" + "".join(f"{k or 'all':>9}" for k in DISTINCT_ROWS))
+    for n in EQUAL_ROWS_SIZES:
+        if n > most:
+            break
+        for name, (n_real, n_sites) in EQUAL_ROWS_TABLES.items():
+            for at, work in enumerate(("greedy", "fit")):
+                line = f"{name:<16}{work:<8}{n:>10,}"
+                for k in DISTINCT_ROWS:
+                    start = math.inf
+                    if 10 * last.get((name, work, k), 0.0) < LONGEST:
+                        call = few_rows(n, k, n_real, n_sites)[at]
+                        start = time.process_time()
+                        call()
+                    last[name, work, k] = max(time.process_time() - start, 0.0) or math.inf
+                    line += f"{last[name, work, k]:>9.3f}"
+                print(line, flush=True)
+
+
 def as_markdown(results):
     """Return the times and memory as a table for the README."""
     sizes = sorted({n for measurements in results.values() for n, _ in measurements})
@@ -203,6 +257,7 @@ def main():
     parser.add_argument("--most", type=int, default=SIZES[-1], help="largest number of rows")
     parser.add_argument("--picture", help="file to draw into")
     parser.add_argument("--ratios", action="store_true", help="only the ratios at the end")
+    parser.add_argument("--equal-rows", action="store_true", help="only tables of few distinct rows")
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
@@ -210,6 +265,9 @@ def main():
         return
     if options.ratios:
         print_ratios()
+        return
+    if options.equal_rows:
+        print_equal_rows(1_000 if options.quick else options.most)
         return
     sizes = (1_000, 5_000) if options.quick else [n for n in SIZES if n <= options.most]
     results = {name: [] for name in METHODS}

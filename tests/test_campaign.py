@@ -18,6 +18,7 @@ pytestmark = [
 NUMBERS = {
     "alignments": 400,
     "tables": 60,
+    "few-rows": 40,
     "python-inputs": 120,
     "trees": 150,
     "models": 100,

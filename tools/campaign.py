@@ -24,7 +24,7 @@ from typing import NamedTuple
 os.environ.setdefault("MPLBACKEND", "Agg")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from faults import alignments, interruptions, models, python_inputs, tables, trees
+from faults import alignments, few_rows, interruptions, models, python_inputs, tables, trees
 from faults.outcome import ACCEPTED, FAILED, REJECTED, Case, Outcome, run_case
 
 
@@ -38,6 +38,7 @@ class Kind(NamedTuple):
 
 KINDS: dict[str, Kind] = {
     "tables": Kind(tables.case, 3_000, "hostile table files, for fit, impute, score, place and cut"),
+    "few-rows": Kind(few_rows.case, 1_000, "tables of few distinct rows, of any type"),
     "python-inputs": Kind(python_inputs.case, 2_000, "odd objects as tables and parameters of the Python interface"),
     "trees": Kind(trees.case, 10_000, "files with trees: Newick, NEXUS, linkage, JSON"),
     "alignments": Kind(alignments.case, 5_000, "alignments as other programs write them, whole and damaged"),
