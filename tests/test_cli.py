@@ -456,7 +456,7 @@ def test_number_conversions_are_noted(fit, tmp_path):
     code, _, err = fit(text)
     assert code == 0
     notes = [line for line in err.splitlines() if line.startswith("note: ")]
-    for words in (("'Unnamed: 0'", "table.csv", "index"), ("'a'", "decimal commas"), ("'b'", "'$0.5'", "categories")):
+    for words in (("'Unnamed: 0'", "table.csv", "index"), ("'a'", "decimal commas"), ("'b'", "'$'", "numbers")):
         assert sum(all(word in note for word in words) for note in notes) == 1, words
     remarks = json.loads((tmp_path / "out" / "summary.json").read_text())["remarks"]
     assert sum("'b'" in remark for remark in remarks) == 1

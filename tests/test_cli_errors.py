@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("short_chains", "blank_pictures")
 
 TEXT = "id,x,y,c\na,1.0,2.0,u\nb,1.5,,u\nc,9.0,8.0,v\nd,8.5,NA,v\nf,?,7.5,u\n"
 MANY = "x,c\n" + "".join(f"{i % 7},v{i}\n" for i in range(1500))
-PRICES = "x,c\n" + "".join(f"{i % 7},${i}.5\n" for i in range(1500))
+PRICES = "x,c\n" + "".join(f"{i % 7},~{i}.5\n" for i in range(1500))
 
 
 def parquet(**columns):
@@ -120,7 +120,11 @@ CASES = [
     fit("1 infinit x finite", "x,y\n1,2\ninf,3\n4,5\n"),
     fit("x 2 c oops", "id,x\na,1\nb,2\nc,oops\nd,4\n"),
     fit("c 1,500 1,000 categories", MANY, "--categorical c"),
-    fit("c $0.5 1,500 1,000 categories", PRICES),
+    fit("c ~0.5 1,500 1,000 categories", PRICES),
+    fit(
+        "a '-' '12%' 'unknown' b '7 EUR' 3 of 9 --na-value --categorical a,b",
+        "a,b,c\n1,$ 5,u\n-,$ 6,u\n2,7 EUR,v\n3,$ 8,v\n12%,$ 9,u\n4,$ 1,v\nunknown,$ 2,u\n5,$ 3,u\n6,$ 4,v\n",
+    ),
     fit("n.csv columns left", "id\na\nb\n", "--id-column id"),
     fit("n.csv weigth --drop weight", "weight,y\n1,2\n", "--drop weigth"),
     fit("n.csv zzz --id-column x y", "x,y\n1,2\n", "--id-column zzz"),

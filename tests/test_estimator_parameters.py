@@ -139,3 +139,20 @@ def test_smc_uses_same_parameters_as_greedy(frame):
     expected = ct.smc(white.to_numpy(), model.process_, n_particles=30, random_state=0)
     assert model.log_evidence_ == pytest.approx(expected.log_evidence, rel=1e-9)
     assert model.parameters_ == ct.CoalescentClustering().fit(numbers).parameters_
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("k", "n_clusters"), ("n_cluster", "n_clusters"), ("random_stat", "random_state"), ("zzz", "noise")],
+)
+def test_unknown_parameters_are_named_with_the_nearest(name, nearest):
+    for estimator in (ct.CoalescentClustering, ct.CoalescentImputer):
+        with pytest.raises(TypeError) as error:
+            estimator(**{name: 3})
+        for word in (estimator.__name__, repr(name), nearest if "cluster" not in nearest else "Coalescent"):
+            assert word in str(error.value)
+        assert "Settings" not in str(error.value)
+        with pytest.raises(TypeError, match=f"^{estimator.__name__} takes named parameters"):
+            estimator(3)
+    with pytest.raises(TypeError, match="n_clusters"):
+        ct.CoalescentClustering(n_cluster=3)

@@ -615,7 +615,7 @@ def test_categories_match_by_text_when_types_differ():
 def test_mismatched_new_rows_are_rejected():
     with pytest.raises(InputError, match="lacks the categorical column 't'"):
         read_columns(MIXED[["n"]], categories={"t": ("a",)})
-    with refused("Column t 'a' row 0 held dates model fit"):
+    with refused("Column t 'a' row 0 held numbers model fit"):
         read_columns(MIXED, categories={})
 
 

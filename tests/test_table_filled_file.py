@@ -214,7 +214,7 @@ def test_fill_file_keeps_decimal_commas(write, name, delimiter):
     path = write(text, name)
     fills = {"a": ([1], [1.25e-7]), "b": ([1], [1500.4]), "c": ([1], [1.234]), "d": ([1], [7.5]), "e": ([1], [1.234])}
     got = fill(path, fills)
-    expected = "n;a;b;c;d;e\nx;1,5;1.234;0.5;7;\ny;1,25e-07;1500;1.234;8;1,234\nz;2;999;2.25;8;\n"
+    expected = "n;a;b;c;d;e\nx;1,5;1.234;0.5;7;\ny;1,25e-07;1.500;1.234;8;1,234\nz;2;999;2.25;8;\n"
     assert got == expected.replace(";", delimiter)
     before, after = read_file(path).frame, read_file(write(got, name)).frame
     filled_in = [column.drop_nulls().to_list() for column in after[1:2, :4].iter_columns()]
@@ -384,3 +384,19 @@ def test_fill_file_rejects_unreadable_files(write, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(MissingDependencyError, match="coaltree"):
         fill_file(path, {})
+
+
+@pytest.mark.parametrize(
+    ("cells", "value", "text"),
+    [
+        (["$ 37.79", '"$ 1,250.00"'], 1999.987, '"$ 1,999.99"'),
+        (["$5", "$7"], -6.4, "-$6"),
+        (["12.5%", "3%"], 7.24, "7.2%"),
+        (["5 kg", "7.25 kg"], 6.0, "6.00 kg"),
+        (['"35,165.38 EUR"', '"1,000.00 EUR"'], 1234567.0, '"1,234,567.00 EUR"'),
+        (['"1.250,50 €"', '"3,50 €"'], 2000.0, '"2.000,00 €"'),
+    ],
+)
+def test_fill_file_writes_amounts_like_column(write, cells, value, text):
+    path = write("a,b\n" + "".join(f"{cell},1\n" for cell in cells) + ",2\n", "t.csv")
+    assert fill(path, {"a": ([2], [value])}).splitlines()[-1] == f"{text},2"

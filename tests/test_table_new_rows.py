@@ -1,6 +1,8 @@
 """New rows are read with the columns and categories of the fit."""
 
 import datetime as dt
+import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coaltree.errors import InputError, InputWarning
+from coaltree.persist.schema import encoding_from_json, encoding_to_json
 from coaltree.table.columns import CategoricalColumn, RealColumn, category_finder, read_columns
 from coaltree.table.encoding import encode, fit_encoding, read_new_rows
+from coaltree.table.read_file import read_file
 from named import refused
 
 FIT = pd.DataFrame({
@@ -193,14 +197,38 @@ def test_numeric_text_in_arrays_is_converted():
 
 
 @pytest.mark.parametrize("dtype", ["str", object, "category"])
-def test_text_in_real_column_is_rejected(dtype):
-    encoding = fit_encoding(read_columns(pd.DataFrame({"x": [0.5, 1.5]})))
-    with pytest.raises(InputError) as error:
-        read_new_rows(pd.DataFrame({"x": pd.Series(["1.5", "2"], dtype=dtype)}), encoding)
-    assert str(error.value) == (
-        "Column 'x' holds '1.5' in row 0 (counted from 0), but held numbers or dates when the model was fit: fix the cell, "
-        "mark it as missing, or convert the column."
-    )
+def test_text_in_real_column_is_read_as_numbers_or_rejected(dtype):
+    encoding = fit_encoding(read_columns(pd.DataFrame({"x": [0.5, 1.5], "y": [1.0, 2.0]})))
+
+    def read(*cells):
+        return read_new_rows(pd.DataFrame({"x": pd.Series(cells, dtype=dtype), "y": ["1", "2"]}), encoding)
+
+    assert read("1.5", "2").real[0].values.tolist() == [1.5, 2.0]
+    with refused("Column x row 0 1.5a held numbers model fit 1 of 2"):
+        read("1.5a", "2")
+
+
+@pytest.mark.parametrize(
+    ("fit", "cells", "days"),
+    [
+        (["2015-12-23", "2016-01-02"], ["2015-12-24", "2015-12-24T12:00"], [16793.0, 16793.5]),
+        (["$ 1,250.50", "$ 3"], ["$ 2,000", "7.5"], [2000.0, 7.5]),
+        (["12.5%", "3%"], ["7%", "8.5%"], [7.0, 8.5]),
+        (["5 kg", "7.5 kg"], ["6 kg", "6.5"], [6.0, 6.5]),
+        (["1.250,5", "3,5"], ["1.250", "2,5"], [1250.0, 2.5]),
+    ],
+)
+def test_text_is_read_as_in_the_file_of_the_fit(tmp_path, fit, cells, days):
+    (tmp_path / "t.csv").write_text("x;y\n" + "".join(f"{cell};{i}\n" for i, cell in enumerate(fit)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        file = read_file(tmp_path / "t.csv", id_column="")
+    table = read_columns(file.frame, notations=file.notations)
+    encoding = encoding_from_json(json.loads(json.dumps(encoding_to_json(fit_encoding(table)))))
+    for frame in (pd.DataFrame({"x": cells, "y": [1, 2]}), pl.DataFrame({"x": cells, "y": ["1", "2"]})):
+        assert read_new_rows(frame, encoding).real[0].values.tolist() == days
+    with refused("x row 1 'no' held"):
+        read_new_rows(pd.DataFrame({"x": [cells[0], "no"], "y": [1, 2]}), encoding)
 
 
 @pytest.mark.parametrize(

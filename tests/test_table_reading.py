@@ -3,6 +3,7 @@
 import datetime as dt
 import gzip
 import os
+import re
 import sys
 import warnings
 
@@ -362,16 +363,65 @@ def test_declared_columns_keep_commas(write):
     ("text", "name"),
     [
         ("name\ta\nx\t1,250\ny\t2,500\n", "t.tsv"),  # thousands or decimals?
-        ('name,a\nx,"1,5"\ny,"2,5"\n', "t.csv"),
         ("name;a\nx;1,5\ny;2.5\nz;1,000,000\n", "t.csv"),
-        ("name,a\nx,$1.5\ny,$2\n", "t.csv"),
-        ("a,name\n$1.5,x\n$2,x\n", "t.csv"),  # no row names either
+        ("name,a\nx,~1.5\ny,>2\n", "t.csv"),
+        ("name,a\nx,31.12.2020\ny,24.1.2021\n", "t.csv"),
     ],
 )
 def test_other_number_formats_are_reported(write, text, name):
     file = read_file(write(text, name))
     (remark,) = read_columns(file.frame, row_names=file.row_names).remarks
     assert "Column 'a' is text such as" in remark
+
+
+AMOUNTS = {
+    '"1,234.50";"999";"-12.25"': ("commas between groups", [1234.5, 999.0, -12.25]),
+    "$ 37.79;$ 1.00;-$ 3": ("'$'", [37.79, 1.0, -3.0]),
+    '"1,250 EUR";"12 EUR";0': ("'EUR' and commas between groups", [1250.0, 12.0, 0.0]),
+    '"1.250,50 €";"3,5 €";"2 €"': ("'€' and decimal commas", [1250.5, 3.5, 2.0]),
+    "12.5%;3%;100%": ("'%'", [12.5, 3.0, 100.0]),
+    "5 kg;7.25 kg;6 kg": ("'kg'", [5.0, 7.25, 6.0]),
+    "35 165.38;1.2;7": ("blanks between groups", [35165.38, 1.2, 7.0]),
+    "1'250;2'500;1": ("apostrophes between groups", [1250.0, 2500.0, 1.0]),
+    '"1,5";"2,25";"-1"': ("decimal commas", [1.5, 2.25, -1.0]),
+    '"(1,250.5)";"3.5";"\u22122"': ("commas between groups", [-1250.5, 3.5, -2.0]),
+    "US$5;US$6.5;US$7": ("'US$'", [5.0, 6.5, 7.0]),
+}
+
+
+@pytest.mark.parametrize("cells", AMOUNTS)
+def test_amounts_percentages_and_groups_of_digits_are_read(write, cells):
+    named, numbers = AMOUNTS[cells]
+    first, second, third = cells.split(";")
+    with pytest.warns(InputWarning, match=re.escape(named)):
+        file = read_file(write(f"name,a,t\nx,{first},u\ny,{second},u\nz,{third},v\n"))
+    assert file.frame["a"].to_list() == numbers
+    assert file.row_names == ("x", "y", "z")
+    assert read_file(write(f"name,a\nx,{first}\ny,{second}\n"), categorical=["a"]).frame["a"].dtype == pl.Enum
+
+
+@pytest.mark.parametrize(
+    "cells", ["3a 4b 5a", "A1 A2 A3", "1.2.3 1.2.4 1.3.0", "2x4 2x5 3x1", "1-2 2-3 1-4", "5mg 7ml 8g"]
+)
+def test_names_with_digits_are_text(write, cells):
+    first, second, third = cells.split()
+    assert read_file(write(f"x,a\n1,{first}\n2,{second}\n3,{third}\n")).frame["a"].dtype == pl.String
+
+
+def test_all_cells_that_differ_from_their_column_are_found(write):
+    text = (
+        "a,b,c,d,e\n1,$ 5,2020-01-01,7%,u\n-,$ 6,unknown,8%,v\n2,7 EUR,2020-01-02,9,w\n-,$ 8,2020-02-30,6%,u\n"
+        "3,$ 9,2020-01-03,5%,v\n"
+    )
+    file = read_file(write(text))
+    assert [(part.column, part.texts, part.row) for part in file.strays] == [
+        ("a", {"-": 2}, 1),
+        ("b", {"7 EUR": 1}, 2),
+        ("c", {"unknown": 1, "2020-02-30": 1}, 1),
+        ("d", {"9": 1}, 2),
+    ]
+    file = read_file(write(text), drop=["b"], categorical=["c", "d"], na_values=["", "-"])
+    assert file.strays == ()
 
 
 # -- an index without a name --------------------------------------------------------------------

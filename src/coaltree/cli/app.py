@@ -116,8 +116,9 @@ class Notes:
             if issubclass(warning.category, InputWarning):
                 self.add([str(warning.message)])
             else:
-                text = warnings.formatwarning(warning.message, warning.category, warning.filename, warning.lineno)
-                write_output(text, err=True, end="")
+                text = io.StringIO()
+                warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno, text)
+                write_output(text.getvalue(), err=True, end="")
 
 
 @contextlib.contextmanager

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..persist.model import ModelRecord
     from ..table.cells import Category
     from ..table.columns import Table
+    from ..table.encoding import Encoding
     from ..table.read_file import FileTable, TableFile
     from ..tree.tree import Tree
     from ..workflow.model import FittedModel
@@ -157,10 +158,13 @@ def locate_table(path: Path, kind: TableFormat | None, notes: Notes) -> TableFil
 def read_table(table: TableFile, settings: Mapping[str, Any], notes: Notes) -> tuple[FileTable, Table]:
     """Read a table to fit a model to."""
     from ..table.columns import read_columns
+    from ..table.notation import strays_error
 
     with notes.time_step("reading"), notes.capture_warnings():
         file = read_any_file(table, settings)
-        columns = read_columns(file.frame, row_names=file.row_names, datatypes=file.datatypes)
+        if file.strays:
+            raise strays_error(file.strays, file.row_names, options=True)
+        columns = read_columns(file.frame, row_names=file.row_names, datatypes=file.datatypes, notations=file.notations)
     return file, replace(columns, id_column=file.id_column)
 
 
@@ -182,9 +186,9 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
 
     Row names come from the same column as in the fit, unless an option says otherwise. Categorical columns of the fit are
     read as text: numbers are categories then, and a column of distinct texts does not become row names. Real columns of the
-    fit are read as numbers, even from text.
+    fit are read from text as in the fit, by `read_new_rows`.
     """
-    from ..table.read_file import get_column, import_polars, match_columns, read_header, replace_columns, to_numbers
+    from ..table.read_file import get_column, match_columns, read_header, replace_columns
     from ..table.symbols import GAP_STATE
 
     encoding = model.encoding
@@ -201,19 +205,35 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
     user_assigned = {*dropped_columns, id_column}
     categorical_columns = [name for name in header if name in categories_by_name and name not in user_assigned]
     with notes.time_step("reading"), notes.capture_warnings():
-        file = read_any_file(table, {**settings, "id_column": id_column, "categorical": categorical_columns})
-    frame, polars = file.frame, import_polars()
+        settings = {**settings, "id_column": id_column, "categorical": categorical_columns}
+        file = read_any_file(table, {**settings, "as_text": encoding.notations})
+    frame = file.frame
     for name in categorical_columns:
         frame = replace_columns(frame, {name: _match_categories(get_column(frame, name), categories_by_name[name])})
-    for name in encoding.column_names:
-        if (
-            name not in categories_by_name
-            and name in frame.columns
-            and frame[name].dtype in (polars.String, polars.Categorical, polars.Enum)
-        ):
-            column = to_numbers(polars, get_column(frame, name), name, file.row_names)
-            frame = replace_columns(frame, {name: column})
+    frame = replace_columns(frame, _read_real_text(file, encoding))
     return type(file)(frame, file.row_names, file.id_column, file.categorical)
+
+
+def _read_real_text(file: FileTable, encoding: Encoding) -> dict[str, Any]:
+    """Return the real columns of the fit that are text in a file, read as in the fit."""
+    from ..table.cells import TextCells
+    from ..table.columns import read_as_fit
+    from ..table.notation import PLAIN, strays_error
+    from ..table.read_file import get_column, import_polars
+
+    polars, columns, strays = import_polars(), {}, []
+    for name, kind in zip(encoding.column_names, encoding.kinds, strict=True):
+        if kind == "real" and name in file.frame.columns and file.frame[name].dtype == polars.String:
+            texts = get_column(file.frame, name).to_list()
+            cells, found = read_as_fit(TextCells(texts, True), name, encoding.formats.get(name, PLAIN))
+            numbers = polars.Series(cells.values).fill_nan(None)
+            if name in encoding.times:
+                numbers = (numbers * 86_400_000_000).round().cast(polars.Int64).cast(polars.Datetime("us"))
+            columns[name] = numbers
+            strays += [] if found is None else [found]
+    if strays:
+        raise strays_error(strays, file.row_names, options=True, fitted=True)
+    return columns
 
 
 def _match_categories(column: Any, categories: Sequence[Category]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from ..process.base import Process
 from ..process.normal_scores import Marginal, NormalScores
 from ..table.cells import Category
 from ..table.encoding import Encoding, Kind
+from ..table.notation import SEPARATORS, Notation
 from ..table.scaling import PowerTransform
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
@@ -116,6 +118,8 @@ def encoding_to_json(encoding: Encoding) -> list[dict[str, Any]]:
             column |= {"center": scale.center, "scale": scale.scale, "time": name in encoding.times}
             if scale.power is not None:
                 column["power"] = scale.power._asdict()
+            if name in encoding.notations:
+                column["notation"] = asdict(encoding.notations[name])
         else:
             known = next(categories)
             column |= {"categories": list(known), "types": [type(category).__name__ for category in known]}
@@ -133,6 +137,7 @@ def encoding_from_json(value: Any) -> Encoding:
     moments: list[tuple[float, float]] = []
     powers: list[PowerTransform | None] = []
     times: list[str] = []
+    notations: dict[str, Notation] = {}
     categories: list[tuple[Category, ...]] = []
     partitions: dict[str, str] = {}
     for column in read_list(value, "columns"):
@@ -150,6 +155,8 @@ def encoding_from_json(value: Any) -> Encoding:
             powers.append(_read_power(column["power"], subject) if "power" in column else None)
             if read_bool(read_field(column, "time", subject), f"'time' of {subject}"):
                 times.append(name)
+            if "notation" in column:
+                notations[name] = _read_notation(column["notation"], subject)
         elif kind == "categorical":
             values = read_list(read_field(column, "categories", subject), f"categories of {subject}")
             types = read_list(read_field(column, "types", subject), f"types of {subject}")
@@ -179,6 +186,7 @@ def encoding_from_json(value: Any) -> Encoding:
         tuple(times),
         tuple(powers) if any(powers) else (),
         partitions,
+        notations,
     )
 
 
@@ -192,6 +200,19 @@ def _read_power(value: Any, subject: str) -> PowerTransform:
     if power.unit <= 0 or power.low >= power.high:
         raise InputError(f"power of {subject} has no positive unit, or no values between low and high")
     return power
+
+
+def _read_notation(value: Any, subject: str) -> Notation:
+    """Return how the numbers of a column are written."""
+    subject = f"notation of {subject}"
+    notation = Notation(*(read_text(read_field(value, part.name, subject), subject) for part in fields(Notation)))
+    if (
+        notation.decimal not in SEPARATORS
+        or notation.group not in SEPARATORS
+        or notation.group == notation.decimal != ""
+    ):
+        raise InputError(f"{subject} has separators of digits that are not allowed")
+    return notation
 
 
 def _category(value: Any, kind: Any, subject: str) -> Category:

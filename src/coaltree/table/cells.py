@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from .._validation import quote
 from ..errors import InputError
-from .labels import ColumnContext, count, is_missing
+from .labels import ColumnContext, is_missing
+from .notation import Strays
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
@@ -183,7 +184,6 @@ class TextCells:
     def as_real(self, context: ColumnContext, reason: str) -> FloatArray:
         """Read numbers written as text, unless the type of the column is text."""
         codes, labels = self._encoded
-        self.check_mostly_text(context)
         for code, (label, number) in enumerate(zip(labels, self._parsed, strict=True)):
             if self.declared_text or number is None:
                 raise _text_error(context, int(np.argmax(codes == code)), label, reason)
@@ -193,24 +193,21 @@ class TextCells:
         """Read each distinct value as a category: numbers in order, then text in order."""
         return self._encoded
 
-    def check_mostly_text(self, context: ColumnContext) -> None:
-        """Refuse a column of mostly numbers with some text, which is probably an error."""
+    def find_strays(self, column: str) -> Strays | None:
+        """Return the text in a column of mostly numbers, which is probably an error."""
         codes, labels = self._encoded
         if self.order is not None or not labels:
-            return
+            return None
         is_text = np.array([number is None for number in self._parsed])
         observed = codes >= 0
         bad = observed & is_text[codes]
         n_bad, n_observed = int(bad.sum()), int(observed.sum())
         if n_bad == 0 or 2 * n_bad > n_observed:
-            return
+            return None
+        n_cells = np.bincount(codes[bad], minlength=len(labels)).tolist()
+        texts = {str(label): n for label, n in zip(labels, n_cells, strict=True) if n}
         row = int(np.argmax(bad))
-        raise InputError(
-            f"Column {quote(context.column)} holds numbers, but {context.row(row)} holds {quote(labels[codes[row]])} "
-            f"({n_bad:,} of {count(n_observed, 'observed cell')} "
-            f"{'is' if n_bad == 1 else 'are'} not a number): mark it as missing, fix it, "
-            "or declare the column categorical."
-        )
+        return Strays(column, "numbers", texts, n_observed).found_at(row, str(labels[codes[row]]))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ from .cells import (
     Cells,
     FloatArray,
     IntArray,
+    LabelledCells,
+    NumberCells,
     SetCells,
     TextCells,
     TimeCells,
@@ -34,6 +36,7 @@ from .cells import (
 from .inputs import Source, open_source
 from .labels import ColumnContext, count, distinct_names, listing, row_label
 from .limits import MAX_CATEGORIES, MAX_TEXT_CATEGORIES
+from .notation import PLAIN, Notation, Strays, read_days, strays_error
 from .symbols import CHARACTER_DATATYPES
 
 POOLED_CATEGORY = "(other)"
@@ -64,12 +67,15 @@ class RealColumn:
         The cells; NaN is missing. Points in time are days since 1970-01-01.
     time : bool
         Whether they are points in time.
+    notation : Notation or None
+        How the numbers are written in the file that the table was read from; None for plain numbers.
     """
 
     name: str
     index: int
     values: FloatArray
     time: bool = False
+    notation: Notation | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +157,7 @@ def read_columns(
     categories: Mapping[str, Sequence[Category]] | None = None,
     row_names: Sequence[str] | None = None,
     datatypes: Mapping[str, str] | None = None,
+    notations: Mapping[str, Notation] | None = None,
 ) -> Table:
     """Read a table.
 
@@ -174,6 +181,8 @@ def read_columns(
         Row names; by default those of a pandas index other than the default one.
     datatypes : mapping of str to str, optional
         The datatypes of columns that are characters; by default what `coaltree.read_characters` has noted in a frame of pandas.
+    notations : mapping of str to Notation, optional
+        How the numbers of some columns were written in the file that the table was read from.
 
     Returns
     -------
@@ -235,6 +244,8 @@ def read_columns(
                 f"Column {quote(column.name)} holds 9999-12-31 or 0001-01-01 in {count(n_absent, 'cell')}. These dates stand for "
                 "no date, and are read as missing."
             )
+        if notations and isinstance(column, RealColumn):
+            column = replace(column, notation=notations.get(column.name))
         columns.append(column)
     if identifiers:
         _warn_identifiers(identifiers)
@@ -252,6 +263,7 @@ def read_with_categories(
     source: Source,
     categories: Mapping[str, Sequence[Category]],
     unseen: Literal["missing", "error"] = "missing",
+    formats: Mapping[str, Notation | None] | None = None,
 ) -> Table:
     """Read new rows with the categories of the fit.
 
@@ -263,6 +275,9 @@ def read_with_categories(
         The categories of each categorical column of the fit; all other columns are real.
     unseen : {"missing", "error"}, default="missing"
         Whether a cell with another category is read as missing, with a warning, or is an error.
+    formats : mapping of str to (Notation or None), optional
+        How text in a real column is read: by the notation of the fit, as times where it is None, and as plain numbers for all
+        other columns.
 
     Returns
     -------
@@ -277,7 +292,7 @@ def read_with_categories(
     roles: list[Role] = ["categorical" if name in categories else "real" for name in source.names]
     columns: list[Column] = []
     unknown: list[str] = []
-    for column, _, _ in _iterate_columns(source, roles, _NUMBERS_IN_FIT):
+    for column, _, _ in _iterate_columns(source, roles, _NUMBERS_IN_FIT, formats or {}):
         if isinstance(column, RealColumn):
             columns.append(column)
             continue
@@ -331,24 +346,66 @@ def _explain_real(categorical_features: CategoricalFeatures) -> str:
     )
 
 
-def _iterate_columns(source: Source, roles: Sequence[Role], real_reason: str) -> Iterator[tuple[Column, Cells, Role]]:
-    """Read the columns one by one; after the last, refuse infinite cells."""
+def _iterate_columns(
+    source: Source,
+    roles: Sequence[Role],
+    real_reason: str,
+    formats: Mapping[str, Notation | None] | None = None,
+) -> Iterator[tuple[Column, Cells, Role]]:
+    """Read the columns one by one; after the last, refuse infinite cells, and text among numbers.
+
+    With formats, text in real columns is read as in the fit.
+    """
     infinite: list[tuple[Column, IntArray]] = []
+    strays: list[Strays] = []
     for name, position, role in zip(source.names, source.positions, roles, strict=True):
         context = ColumnContext(name, source.row_names)
         cells = source.read(position, context)
+        found: Strays | None = None
+        if formats is not None and role == "real" and isinstance(cells, TextCells | LabelledCells):
+            cells, found = read_as_fit(cells, name, formats.get(name, PLAIN))
+        elif role != "categorical" and isinstance(cells, TextCells):
+            found = cells.find_strays(name)
+        if found is not None:
+            strays.append(found)
+            continue
         column = _read_column(position, cells, role, context, real_reason)
         bad = _infinite_rows(column)
         if len(bad):
             infinite.append((column, bad))
         yield column, cells, role
+    if strays:
+        raise strays_error(strays, source.row_names, options=False, fitted=formats is not None)
     if infinite:
         raise _infinity_error(infinite, source.row_names)
 
 
+def read_as_fit(
+    cells: TextCells | LabelledCells, name: str, notation: Notation | None
+) -> tuple[NumberCells, Strays | None]:
+    """Read text as numbers in the notation of the fit, or as times if it is None; return also the cells that cannot be read."""
+    codes, labels = cells.as_categorical()
+    read = read_days if notation is None else notation.read_new
+    numbers = [
+        float(label) if isinstance(label, int | float) and not isinstance(label, bool) else read(str(label))
+        for label in labels
+    ]
+    values = np.array([*(math.nan if number is None else number for number in numbers), math.nan])[codes]
+    bad = (codes >= 0) & np.array([*(number is None for number in numbers), False])[codes]
+    if not bad.any():
+        if notation is None:
+            values[stand_for_no_date(values)] = math.nan
+        return NumberCells(values), None
+    n_cells = np.bincount(codes[bad], minlength=len(labels)).tolist()
+    texts = {str(label): n for label, n in zip(labels, n_cells, strict=True) if n}
+    held = "dates or times" if notation is None else notation.words or "numbers"
+    row = int(np.argmax(bad))
+    return NumberCells(values), Strays(name, held, texts, int((codes >= 0).sum())).found_at(
+        row, str(labels[codes[row]])
+    )
+
+
 def _read_column(index: int, cells: Cells, role: Role, context: ColumnContext, real_reason: str) -> Column:
-    if role == "auto" and isinstance(cells, TextCells):
-        cells.check_mostly_text(context)
     if role == "categorical" or (role == "auto" and cells.categorical):
         return CategoricalColumn(context.column, index, *cells.as_categorical())
     return RealColumn(context.column, index, cells.as_real(context, real_reason), isinstance(cells, TimeCells))

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import codecs
 import csv
-import datetime as dt
 import io
 import warnings
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from ..errors import InputError, InputWarning
 from .labels import listing
+from .notation import MIN_NUMBERS, Notation, Strays, find_notation, find_strays, read_time
 
 DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
 N_SAMPLE_RECORDS = 1000
@@ -338,25 +338,6 @@ _DATETIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}([.]\d{1,6})?)?(Z|[+-]\d{2
 _N_CELLS_AT_ONCE = 2**20
 
 
-class LocalNumbers(NamedTuple):
-    """Columns of numbers in local notation: with decimal commas, or with points between groups of three digits."""
-
-    decimal: tuple[str, ...] = ()
-    grouped: tuple[str, ...] = ()
-
-    def describe(self, names: Collection[str]) -> list[str]:
-        """Return a sentence for each notation that some of the columns have."""
-        notations = ((self.decimal, "decimal commas"), (self.grouped, "points between groups of three digits"))
-        sentences = []
-        for columns, notation in notations:
-            local = [name for name in columns if name in names]
-            if local:
-                sentences.append(
-                    f"Column{'s' if len(local) > 1 else ''} {listing(local)}: {notation} were read as numbers."
-                )
-        return sentences
-
-
 class TextColumns(NamedTuple):
     """The columns of delimited text.
 
@@ -366,13 +347,16 @@ class TextColumns(NamedTuple):
         Columns as stripped text, null for missing: those requested, and those without another type.
     frame : polars.DataFrame
         All columns with their types.
-    local : LocalNumbers
-        The columns in local notation.
+    notations : dict of str to Notation
+        How the numbers of a column are written, for columns whose numbers are not plain.
+    strays : dict of str to Strays
+        For columns that are text only because of some cells: those cells.
     """
 
     texts: dict[str, Any]
     frame: Any
-    local: LocalNumbers
+    notations: dict[str, Notation]
+    strays: dict[str, Strays]
 
 
 def read_text_columns(
@@ -427,8 +411,40 @@ def read_text_columns(
         for name, column in texts.items()
         if decimal and _is_grouped(polars, typed_columns[name].dtype, column, text.delimiter)
     ]
-    typed_columns |= {name: _read_local(polars, texts[name]) for name in (*decimal, *grouped)}
-    return TextColumns(texts, polars.DataFrame(typed_columns), LocalNumbers(tuple(decimal), tuple(grouped)))
+    notations = {name: Notation(group=".", decimal=",") for name in decimal}
+    notations |= {name: Notation(group=".", decimal="") for name in grouped}
+    typed_columns |= {name: _read_local(polars, texts[name]) for name in notations}
+    strays: dict[str, Strays] = {}
+    for name, column in texts.items():
+        if typed_columns[name].dtype == polars.String:
+            counts = _count_texts(polars, column)
+            notation = _find_notation(counts, text.delimiter, bool(decimal))
+            stray = find_strays(name, counts, notation)
+            if stray is not None:
+                row = int(column.is_in(list(stray.texts)).fill_null(False).arg_true()[0])
+                strays[name] = stray.found_at(row, column[row])
+            elif notation is not None:
+                notations[name] = notation
+                numbers = {cell: notation.read(cell) for cell in counts}
+                typed_columns[name] = column.replace_strict(numbers, default=None, return_dtype=polars.Float64)
+    return TextColumns(texts, polars.DataFrame(typed_columns), notations, strays)
+
+
+def _count_texts(polars: Any, column: Any) -> dict[str, int]:
+    """Return the distinct texts of a column with the number of their cells; none if most cells have no digits."""
+    cells = column.drop_nulls()
+    if cells.str.contains(r"\d").sum() < MIN_NUMBERS * len(cells):
+        return {}
+    return dict(cells.alias("cell").value_counts(sort=True).iter_rows())
+
+
+def _find_notation(texts: Mapping[str, int], delimiter: str, comma_decimals: bool) -> Notation | None:
+    notation = find_notation(texts, comma_decimals, delimiter == ";") if texts else None
+    if notation is None or delimiter != "\t" or (notation.group, notation.decimal) != (",", "."):
+        return notation
+    # Between tabs, 1,250 may be one and a quarter or one thousand two hundred and fifty.
+    decimal = replace(notation, group="", decimal=",")
+    return None if all(decimal.read(text) is not None for text in texts) else notation
 
 
 def _read_as_text(polars: Any, text: DelimitedText, source: str) -> Any:
@@ -470,16 +486,8 @@ def _find_type(polars: Any, column: Any) -> Any:
 
 def _read_datetimes(polars: Any, column: Any) -> Any:
     """Read ISO 8601 times. Those with an offset are converted to UTC, those without count as UTC."""
-    times = [None if text is None else _to_utc(text) for text in column.to_list()]
+    times = [None if text is None else read_time(text) for text in column.to_list()]
     return polars.Series(column.name, times, dtype=polars.Datetime("us"))
-
-
-def _to_utc(text: str) -> dt.datetime | None:
-    try:
-        time = dt.datetime.fromisoformat(text)
-        return time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError):
-        return None
 
 
 def _holds_in_all(mask: Any) -> bool:

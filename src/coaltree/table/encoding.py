@@ -19,6 +19,7 @@ from .columns import RealColumn, Table, read_with_categories
 from .inputs import Source, array_names, open_source
 from .labels import count, listing, row_label
 from .limits import MAX_RAW_NUMBER
+from .notation import Notation
 from .scaling import ColumnScale, PowerTransform
 
 Kind: TypeAlias = Literal["real", "categorical"]
@@ -50,6 +51,8 @@ class Encoding:
         The power transform of each real column or None; empty if no column has one.
     partitions : mapping of str to str
         The partition of each column in use that is a character with the model of its partition.
+    notations : mapping of str to Notation
+        How numbers were written in the file of the fit, for real columns whose numbers were not plain.
     """
 
     column_names: tuple[str, ...]
@@ -61,12 +64,18 @@ class Encoding:
     times: tuple[str, ...] = ()
     powers: tuple[PowerTransform | None, ...] = ()
     partitions: Mapping[str, str] = field(default_factory=dict)
+    notations: Mapping[str, Notation] = field(default_factory=dict)
 
     @property
     def column_scales(self) -> list[ColumnScale]:
         """The scale of each real column, in the order of the table."""
         powers = self.powers or (None,) * len(self.center)
         return [ColumnScale(*parts) for parts in zip(self.center.tolist(), self.scale.tolist(), powers, strict=True)]
+
+    @property
+    def formats(self) -> dict[str, Notation | None]:
+        """How text in real columns is read: by a notation, as times where it is None, and as plain numbers for other columns."""
+        return {**self.notations, **dict.fromkeys(self.times)}
 
     def incomplete_cells(self, matrix: FloatArray) -> NDArray[np.bool_]:
         """Return which cells of encoded rows, real columns first, are missing or one of several categories."""
@@ -195,6 +204,7 @@ def fit_encoding(
         tuple(column.name for column in table.real if column.time),
         tuple(scale.power for scale in scales) if any(scale.power for scale in scales) else (),
         dict(partitions or {}),
+        {column.name: column.notation for column in table.real if column.notation is not None},
     )
 
 
@@ -443,7 +453,7 @@ def read_new_rows(
             )
         positions = source.positions
     known = replace(source, names=encoding.column_names, positions=positions)
-    return read_with_categories(known, encoding.categories_by_name, unseen)
+    return read_with_categories(known, encoding.categories_by_name, unseen, encoding.formats)
 
 
 def _match_by_name(source: Source, encoding: Encoding) -> bool:

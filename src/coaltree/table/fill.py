@@ -37,6 +37,7 @@ from .delimited import (
 )
 from .inputs import list_to_array, to_narwhals
 from .labels import InputTypeError, count, is_missing, listing
+from .notation import Notation
 from .read_file import (
     DEFAULT_NA,
     DELIMITERS,
@@ -465,9 +466,9 @@ def fill_file(path: str | Path | TableFile, fills: NamedFills, *, na_values: Seq
     """Fill missing cells of a file.
 
     Values are written in the format of their column: integers if all cells are integers, other numbers with 6 significant
-    digits, with a decimal comma where the column has them; dates and times in ISO 8601 with the separator, precision and
-    offset of the column; booleans in its spelling. Fields of a text file are quoted only where necessary, and blank lines
-    are left out.
+    digits; amounts with the symbols, the groups of digits and the number of decimals of the column; dates and times in
+    ISO 8601 with the separator, precision and offset of the column; booleans in its spelling. Fields of a text file are
+    quoted only where necessary, and blank lines are left out.
 
     Parameters
     ----------
@@ -590,20 +591,17 @@ def find_format(polars: Any, name: str, columns: TextColumns) -> ValueFormat:
     """
     dtype = columns.frame[name].dtype
     observed = columns.texts[name].drop_nulls().to_list()
-    is_integer = bool(observed) and all(text.lstrip("+-").isdecimal() for text in observed)
     if dtype == polars.Boolean:
         to_text = _boolean_format(observed)
     elif dtype == polars.Date:
         to_text = _format_date
     elif dtype == polars.Datetime:
         to_text = _time_format(observed)
-    elif dtype == polars.Int64 or name in columns.local.grouped or is_integer:
-        to_text = _format_integer
-    elif name in columns.local.decimal or (not observed and columns.local.decimal):
-        # A column without numbers follows the others: next to decimal commas, 1.234 is read as 1234.
-        to_text = _format_decimal_comma
     else:
-        to_text = _format_number
+        to_text = _number_format(observed, columns.notations.get(name), dtype == polars.Int64)
+        if not observed and any(notation.decimal == "," for notation in columns.notations.values()):
+            # A column without numbers follows the others: next to decimal commas, 1.234 is read as 1234.
+            to_text = _number_format(observed, Notation(decimal=","), False)
     return lambda value: value if isinstance(value, str) else to_text(value)
 
 
@@ -616,8 +614,21 @@ def _format_number(value: Category) -> str:
     return repr(float(f"{value:.{N_DIGITS}g}") + 0.0) if isinstance(value, float) else str(value)
 
 
-def _format_decimal_comma(value: Category) -> str:
-    return _format_number(value).replace(".", ",")
+def _number_format(observed: Sequence[str], notation: Notation | None, is_integer: bool) -> ValueFormat:
+    """Return the format of numbers: in the notation of a column, as integers if all are, with the decimals of amounts."""
+    if notation is None:
+        is_integer = is_integer or (bool(observed) and all(text.lstrip("+-").isdecimal() for text in observed))
+        return _format_integer if is_integer else _format_number
+    if notation.words in ("", "decimal commas"):
+        return lambda value: notation.write(_format_number(value))
+    n_decimals = max((_count_decimals(text, notation) for text in observed), default=0)
+    return lambda value: notation.write(f"{float(value):.{n_decimals}f}")
+
+
+def _count_decimals(text: str, notation: Notation) -> int:
+    """Return the number of digits after the decimal point or comma."""
+    decimals = text.partition(notation.decimal)[2] if notation.decimal else ""
+    return next((k for k, character in enumerate(decimals) if not character.isdigit()), len(decimals))
 
 
 def _boolean_format(observed: Sequence[str]) -> ValueFormat:

@@ -30,10 +30,11 @@ from .._validation import quote, shorten
 from ..errors import InputError, InputWarning, MissingDependencyError
 from .cells import find_number_text
 from .cldf import is_cldf
-from .delimited import LocalNumbers, check_text, read_text_columns, to_utf8
+from .delimited import check_text, read_text_columns, to_utf8
 from .formats import HEAD_BYTES, decode_head, recognise_format, recognise_other_format
-from .labels import column_names, distinct_names, listing, row_label
+from .labels import column_names, distinct_names, listing
 from .limits import check_file_size
+from .notation import Notation, Strays, describe_notations, strays_error
 
 if TYPE_CHECKING:
     import polars as pl
@@ -432,13 +433,12 @@ def to_numbers(polars: Any, column: Any, name: str, row_names: Sequence[str] | N
     text = to_text(polars, column, name)
     observed = text.is_not_null() & (text != "").fill_null(False)
     numbers = text.cast(polars.Float64, strict=False)
-    bad = (observed & numbers.is_null()).arg_true()
-    if len(bad):
-        row = int(bad[0])
-        raise InputError(
-            f"Column {quote(name)} must hold numbers, but {row_label(row, row_names)} holds {quote(text[row])}: fix the "
-            f"cell, or mark it as missing with --na-value {quote(text[row])}."
-        )
+    bad = observed & numbers.is_null()
+    if bad.any():
+        texts = dict(text.filter(bad).alias("cell").value_counts(sort=True).iter_rows())
+        row = int(bad.arg_true()[0])
+        strays = Strays(name, "numbers", texts, int(observed.sum())).found_at(row, text[row])
+        raise strays_error([strays], row_names, options=True)
     return numbers
 
 
@@ -472,6 +472,10 @@ class FileTable:
         The declared columns.
     datatypes : mapping of str to str
         The datatypes of the characters in a character file, also of those that were dropped, in the order of the file.
+    notations : mapping of str to Notation
+        How the numbers of a column are written in the file, for columns whose numbers are not plain.
+    strays : tuple of Strays
+        For each column that is text only because of some cells, those cells.
     """
 
     frame: pl.DataFrame
@@ -480,6 +484,8 @@ class FileTable:
     categorical: tuple[str, ...]
     real: tuple[str, ...] = ()
     datatypes: Mapping[str, str] = field(default_factory=dict)
+    notations: Mapping[str, Notation] = field(default_factory=dict)
+    strays: tuple[Strays, ...] = ()
 
 
 def read_file(
@@ -489,6 +495,7 @@ def read_file(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     real: Sequence[str] = (),
+    as_text: Container[str] = (),
     na_values: Sequence[str] = DEFAULT_NA,
 ) -> FileTable:
     """Read a table from a file.
@@ -507,6 +514,8 @@ def read_file(
         Columns to read as categorical even if they hold numbers.
     real : sequence of str, optional
         Columns to read as numbers even if they are text or booleans.
+    as_text : container of str, optional
+        Columns of text files to leave as text, without row names being looked for among them.
     na_values : sequence of str, optional
         Texts that mark a missing cell.
 
@@ -530,13 +539,16 @@ def read_file(
     """
     file = open_table(path)
     polars = import_polars()
-    local, unnamed, texts = LocalNumbers(), None, None
+    unnamed, texts = None, None
+    notations: dict[str, Notation] = {}
+    strays: dict[str, Strays] = {}
     if file.is_text:
         text = check_text(file.read(), file.name, DELIMITERS[file.suffix])
         unnamed = text.unnamed
         _warn_number_header(text.header, file.name)
-        keep_text = {id_column or "", *categorical, *(name for name in text.header if _is_index(name, unnamed))}
-        texts, frame, local = read_text_columns(polars, text, file.name, na_values, keep_text)
+        keep_text = {id_column or "", *categorical}
+        keep_text |= {name for name in text.header if _is_index(name, unnamed) or name in as_text}
+        texts, frame, notations, strays = read_text_columns(polars, text, file.name, na_values, keep_text)
         del text  # the whole file
     else:
         frame = read_parquet(polars, file)
@@ -568,12 +580,18 @@ def read_file(
             _warn_row_numbers(first, column, file.name)
         if id_column is None and len(names) > 1 and _is_nearly_distinct(polars, column):
             _warn_nearly_distinct(first, column, file.name)
-    for sentence in local.describe({*names} - {*categorical}):
+    numbers = [name for name in names if name not in categorical and name not in as_text]
+    notations = {name: notations[name] for name in numbers if name in notations}
+    found = tuple(strays[name] for name in numbers if name in strays)
+    for sentence in describe_notations(notations):
         warnings.warn(sentence, InputWarning, stacklevel=2)
     converted = {name: _to_enum(polars, as_written(name)) for name in names if name in categorical}
+    converted |= {name: texts[name] for name in names if texts is not None and name in as_text}
     converted |= {name: to_numbers(polars, get_column(frame, name), name, row_names) for name in names if name in real}
     frame = replace_columns(select_columns(frame, names), converted)
-    return FileTable(frame, row_names, id_column or None, tuple(categorical), tuple(real))
+    return FileTable(
+        frame, row_names, id_column or None, tuple(categorical), tuple(real), notations=notations, strays=found
+    )
 
 
 # ------------------------------------------------------------------------------------------------- row names

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
@@ -17,6 +19,7 @@ from .._parameters import (
     Instance,
     check_parameter,
     check_time_limit,
+    join_words,
     optional,
 )
 from .._random import as_generator
@@ -36,6 +39,10 @@ CONSTRAINTS: dict[str, Constraint] = PARAMETERS | {
 }
 CHARACTER_PARAMETERS = ("model", "partitions", "ascertainment")
 """Parameters that are for characters of taxa."""
+
+
+_OTHER_NAMES = {"k": "n_clusters", "distance_threshold": "height_threshold", "seed": "random_state"}
+"""Names that other libraries have for some parameters."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -101,6 +108,29 @@ def parameter_values(settings: Settings) -> dict[str, Any]:
 def parameter_names(kind: type[Settings]) -> list[str]:
     """Return the names of all parameters, in alphabetical order."""
     return sorted(field.name for field in fields(kind))
+
+
+def _name_unknown_parameters(kind: type[Settings]) -> None:
+    """Let the constructor name the estimator and the nearest parameter, instead of the class that declares parameters."""
+    initialise, known, owner = kind.__init__, parameter_names(kind), kind._estimator
+
+    @functools.wraps(initialise)
+    def checked(self: Settings, *arguments: Any, **parameters: Any) -> None:
+        if arguments:
+            raise TypeError(f"{owner} takes named parameters only: write {owner}({known[0]}=...), for example.")
+        unknown = [name for name in parameters if name not in known]
+        if unknown:
+            close = [_OTHER_NAMES[unknown[0]]] if _OTHER_NAMES.get(unknown[0]) in known else []
+            close = close or difflib.get_close_matches(unknown[0], known, n=3, cutoff=0.6)
+            hint = f"did you mean {join_words(close)}?" if close else f"its parameters are {', '.join(known)}."
+            raise TypeError(f"{owner} has no parameter {quote(unknown[0])}: {hint}")
+        initialise(self, **parameters)
+
+    kind.__init__ = checked  # type: ignore[method-assign]
+
+
+for _kind in SETTINGS.values():
+    _name_unknown_parameters(_kind)
 
 
 def check_settings(settings: Settings, n_rows: int) -> None:
