@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ._parameters import Choices, check_parameter
 from ._validation import quote
 from .errors import InputError
 from .table.labels import is_missing
@@ -56,8 +57,7 @@ def dendrogram_purity(
     1.0
     """
     tree = check_tree(tree)
-    if weighting not in ("pairs", "leaves"):
-        raise InputError(f"weighting is {quote(weighting)}; it must be 'pairs' or 'leaves'.")
+    check_parameter("weighting", weighting, Choices(("pairs", "leaves")))
     codes, n_classes = encode_labels(labels, tree.n_leaves)
     members = np.bincount(codes, minlength=n_classes).astype(np.float64)
     if not np.any(members > 1):

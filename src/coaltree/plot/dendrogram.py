@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import io
 import math
-import numbers
+import sys
 from bisect import bisect
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._parameters import Layout, Orientation, PictureFormat
+from .._parameters import Choices, Interval, Layout, Orientation, PictureFormat, check_parameter, optional
 from .._validation import quote
 from ..errors import InputError, MissingDependencyError
 from ..tree.summary import SummaryTree
@@ -39,6 +39,8 @@ FloatArray = NDArray[np.float64]
 _MIN_FONT, _MAX_FONT = 4.0, FONT
 _MIN_CLADE_FONT = 6.0
 _SUPPORT_FONT, _SUPPORT_COLOR = 6.0, "#555555"
+
+NAMES_OPTION = Choices((True, False, "auto"))
 
 # circular dendrograms
 _GAP = 0.04  # share of the circle without leaves, where the scale is
@@ -120,16 +122,11 @@ def plot_dendrogram(
     >>> ax = ct.plot_dendrogram(ct.simulate_tree(100_000, random_state=0), collapse=10)  # doctest: +SKIP
     """
     tree = check_tree(tree)
-    if orientation not in ("left", "right", "top", "bottom"):
-        raise InputError(f"orientation is {quote(orientation)}; it must be 'left', 'right', 'top' or 'bottom'.")
-    if layout not in ("rectangular", "circular"):
-        raise InputError(f"layout is {quote(layout)}; it must be 'rectangular' or 'circular'.")
-    if leaf_names not in (True, False, "auto"):
-        raise InputError(f"leaf_names is {quote(leaf_names)}; it must be True, False or 'auto'.")
-    if not _is_number(max_leaf_names) or math.isnan(max_leaf_names):
-        raise InputError(f"max_leaf_names is {quote(max_leaf_names)}; it must be a number of leaves.")
-    if linewidth is not None and not (_is_number(linewidth) and 0 <= linewidth < math.inf):
-        raise InputError(f"linewidth is {quote(linewidth)}; it must be a number of points of at least 0, or None.")
+    check_parameter("orientation", orientation, Choices(get_args(Orientation)))
+    check_parameter("layout", layout, Choices(get_args(Layout)))
+    check_parameter("leaf_names", leaf_names, NAMES_OPTION)
+    check_parameter("max_leaf_names", max_leaf_names, Interval(-math.inf, meaning="of leaves"))
+    check_parameter("linewidth", linewidth, optional(Interval(0, sys.float_info.max, meaning="in points")))
     check_axes(ax)
     shares = _check_support(tree, support)
     visible = select_visible(tree, collapse)
@@ -181,10 +178,6 @@ def plot_dendrogram(
     if legend:
         draw_legend(ax, legend, below=orientation == "bottom")
     return ax
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
 def _draw_wedges(ax: Axes, wedges: list[NDArray[np.float64]], shades: list[Any], width: float) -> None:
@@ -345,7 +338,12 @@ def _check_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
                 "support=True needs a tree with support values, as of TreeSample.ccd0(); pass the values instead."
             )
         return tree.support
-    shares = np.asarray(list(support), dtype=np.float64)
+    try:
+        shares = np.asarray(list(support), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"support is {quote(support)}; it must be True, False, 'auto' or one number per merge."
+        ) from None
     if shares.shape != (tree.n_leaves - 1,):
         raise InputError(f"support has shape {shares.shape}; there are {tree.n_leaves - 1} merges.")
     if np.any((shares < 0) | (shares > 1)):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._parameters import FLAG, check_parameter
 from .._validation import quote
 from ..errors import InputError
 from ..process.likelihood import Beliefs
@@ -88,6 +89,7 @@ def plot_density(
     fitted = check_fitted_model(model)
     x_column, y_column = _check_columns_xy(x, y, encoded_columns(fitted.encoding))
     check_axes(ax)
+    check_parameter("tree", tree, FLAG)
     points: Any = resolution
     if isinstance(points, bool) or not isinstance(points, int | np.integer) or not 2 <= points <= 1000:
         raise InputError(f"resolution is {quote(resolution)}; it must be a whole number of points from 2 to 1000.")
@@ -212,7 +214,7 @@ def _check_columns_xy(
     if x is None or y is None:
         raise InputError(f"x and y must name two of the real columns in use: {listing(real) or 'none'}.")
     for parameter, name in (("x", x), ("y", y)):
-        if name not in real:
+        if not isinstance(name, str) or name not in real:
             raise InputError(
                 f"{parameter} is {quote(name)}; it must name one of the real columns in use: {listing(real) or 'none'}."
             )

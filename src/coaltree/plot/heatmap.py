@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._cut import Cut
+from .._parameters import Choices, check_parameter
 from .._validation import quote
 from ..errors import InputError
 from ..table.encoding import EncodedColumn, encoded_columns
@@ -16,7 +17,17 @@ from ..table.labels import count, listing
 from ..tree.sample import TreeSample, co_clustering_matrix
 from ..workflow.model import FittedModel, check_fitted_model
 from .dendrogram import draw_names, extent, plot_dendrogram
-from .style import FONT, LIGHT, MAX_LEGEND, MIXED, SMALL_FONT, check_panels, color_nodes, require_matplotlib
+from .style import (
+    FONT,
+    LIGHT,
+    MAX_LEGEND,
+    MIXED,
+    SMALL_FONT,
+    check_panels,
+    color_nodes,
+    list_labels,
+    require_matplotlib,
+)
 from .visible_tree import VisibleTree, name_width, select_visible, short_name
 
 if TYPE_CHECKING:
@@ -244,12 +255,11 @@ def plot_heatmap(
     >>> axes = ct.plot_heatmap(model, missing="fill")  # doctest: +SKIP
     """
     fitted = check_fitted_model(model)
-    if missing not in ("mark", "fill"):
-        raise InputError(f"missing is {quote(missing)}; it must be 'mark' or 'fill'.")
+    check_parameter("missing", missing, Choices(("mark", "fill")))
     shown_columns = _check_columns(columns, encoded_columns(fitted.encoding))
     if isinstance(labels, str) and labels == "auto":
         labels = fitted.labels
-    labels = None if labels is None else list(labels)
+    labels = list_labels(labels)
     visible = select_visible(fitted.tree, collapse)
     require_matplotlib()
     import matplotlib
@@ -291,8 +301,11 @@ def _check_columns(columns: Sequence[str] | None, all_columns: list[EncodedColum
         raise InputError("No column of the table is in use, so there is nothing to draw next to the tree.")
     by_name = {column.name: column for column in all_columns}
     if columns is not None:
-        names = [columns] if isinstance(columns, str) else list(columns)
-        absent = [name for name in names if name not in by_name]
+        try:
+            names = [columns] if isinstance(columns, str) else list(columns)
+            absent = [name for name in names if name not in by_name]
+        except TypeError:
+            raise InputError(f"columns is {quote(columns)}; it must be a list of names of columns, or None.") from None
         if absent or not names:
             raise InputError(
                 f"columns names {listing(absent) if absent else 'none'}; it must name columns in use, which are "

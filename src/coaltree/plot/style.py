@@ -164,8 +164,10 @@ def color_nodes(
     if labels is None:
         if colors is not None and not isinstance(colors, str):
             raise InputError("colors must be one colour when there are no labels; pass labels to colour clusters.")
-        return NodeColors([colors or PLAIN], np.zeros(len(nodes), dtype=np.intp), {})
-    values = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else labels
+        if colors is not None:
+            check_color(colors, "colors")
+        return NodeColors([PLAIN if colors is None else colors], np.zeros(len(nodes), dtype=np.intp), {})
+    values = list_labels(labels)
     codes, n_clusters = encode_labels(values, tree.n_leaves)
     clusters: list[Any] = list(dict.fromkeys(values))
     ordered = codes[tree.leaf_order]
@@ -183,22 +185,38 @@ def color_nodes(
     return NodeColors(shades, node_shades, {str(clusters[code]): palette[code] for code in _sorted_codes(clusters)})
 
 
+def list_labels(labels: Any) -> Any:
+    """Return labels as a list, because iterators end; what is no list of labels is left to `encode_labels`."""
+    return list(labels) if isinstance(labels, Iterable) and not isinstance(labels, (str, bytes, Mapping)) else labels
+
+
+def check_color(color: Any, name: str) -> None:
+    """Raise unless matplotlib knows a colour."""
+    require_matplotlib()
+    from matplotlib.colors import is_color_like
+
+    if not is_color_like(color):
+        raise InputError(
+            f"{name} holds {quote(color)}, which is no colour of matplotlib, such as 'red', '#CC6677' or (0.8, 0.4, 0.5)."
+        )
+
+
 def _palette(clusters: list[Any], ordered: NDArray[np.intp], colors: Any) -> dict[int, Any]:
     """Return the colour of each cluster's code."""
     if isinstance(colors, Mapping):
         missing = [cluster for cluster in clusters if cluster not in colors]
         if missing:
             raise InputError(f"colors has no colour for the cluster {quote(missing[0])}.")
+        for cluster in clusters:
+            check_color(colors[cluster], f"colors[{quote(cluster)}]")
         return {code: colors[cluster] for code, cluster in enumerate(clusters)}
-    choice = (
-        distinct_colors(min(len(clusters), MAX_COLORS))
-        if colors is None
-        else [colors]
-        if isinstance(colors, str)
-        else list(colors)
-    )
+    if colors is None:
+        colors = distinct_colors(min(len(clusters), MAX_COLORS))
+    choice = list(colors) if isinstance(colors, Iterable) and not isinstance(colors, str) else [colors]
     if not choice:
         raise InputError("colors is empty; give at least one colour.")
+    for color in choice:
+        check_color(color, "colors")
     # If colours repeat, assign them along the leaves, so that neighbouring clusters never share one.
     many = len(clusters) > len(choice)
     order = list(dict.fromkeys(ordered.tolist())) if many else _sorted_codes(clusters)

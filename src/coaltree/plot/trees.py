@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._parameters import Orientation
-from .._validation import check_count
+from .._parameters import FLAG, Choices, Interval, Orientation, check_parameter, optional
+from .._validation import check_count, quote
 from ..errors import InputError
 from ..tree.clades import clade_masks
+from ..tree.coalescent import Band, expected_lineages, live_lineages, prior_band, sample_band
 from ..tree.layout import node_positions
 from ..tree.newick import describe_name_differences
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree, check_tree
-from .dendrogram import draw_names, extent, frame_dendrogram, plot_dendrogram
+from .dendrogram import NAMES_OPTION, draw_names, extent, frame_dendrogram, plot_dendrogram
 from .style import (
     FONT,
     MIXED,
     PALETTE,
     PLAIN,
+    SMALL_FONT,
     check_axes,
+    check_color,
     check_panels,
     color_nodes,
     distinct_colors,
+    hide_spines,
+    list_labels,
     new_axes,
     require_matplotlib,
 )
 from .visible_tree import VisibleTree, name_width, select_visible, short_name
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from .._validation import quote
-from ..tree.coalescent import Band, expected_lineages, live_lineages, prior_band, sample_band
-from .style import SMALL_FONT, hide_spines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,12 +108,10 @@ def plot_trees(
         raise InputError(
             f"sample is of type {type(sample).__name__}; it must be a TreeSample, as of coaltree.mcmc or sample_ of an estimator."
         )
-    if orientation not in ("left", "right", "top", "bottom"):
-        raise InputError(f"orientation is {orientation!r}; it must be 'left', 'right', 'top' or 'bottom'.")
-    if leaf_names not in (True, False, "auto"):
-        raise InputError(f"leaf_names is {leaf_names!r}; it must be True, False or 'auto'.")
-    if alpha is not None and not 0 < alpha <= 1:
-        raise InputError(f"alpha is {alpha!r}; it must be above 0 and at most 1, or None.")
+    check_parameter("orientation", orientation, Choices(get_args(Orientation)))
+    check_parameter("leaf_names", leaf_names, NAMES_OPTION)
+    check_parameter("summary", summary, FLAG)
+    check_parameter("alpha", alpha, optional(Interval(0, 1, open_low=True)))
     max_trees = check_count(max_trees, "max_trees")
     check_axes(ax)
     require_matplotlib()
@@ -242,8 +235,11 @@ def plot_tanglegram(
     differences = describe_name_differences(right.leaf_names, left.leaf_names)
     if differences:
         raise InputError(f"The right tree is not over the leaves of the left one: {differences}.")
-    if titles is not None and (isinstance(titles, str) or len(titles) != 2):
-        raise InputError(f"titles is {titles!r}; it must be two texts or None.")
+    if titles is not None and not (
+        isinstance(titles, list | tuple) and len(titles) == 2 and all(isinstance(title, str) for title in titles)
+    ):
+        raise InputError(f"titles is {quote(titles)}; it must be two texts or None.")
+    check_parameter("untangle", untangle, FLAG)
     user_panels = check_panels(axes, _PANELS)
     require_matplotlib()
     from matplotlib.collections import LineCollection
@@ -251,7 +247,7 @@ def plot_tanglegram(
     right = right.reorder(left.leaf_names)  # leaf i is the same in both
     if untangle:
         left, right = untangle_trees(left, right)
-    clusters = None if labels is None else list(labels)
+    clusters = list_labels(labels)
     shades, of_leaves, _ = color_nodes(left, np.arange(left.n_leaves), left.n_leaves, clusters, None)
     panels = _new_panels(left) if user_panels is None else user_panels
     for name, tree in (("left", left), ("right", right)):
@@ -404,8 +400,11 @@ def plot_lineages(
     >>> import coaltree as ct
     >>> ax = ct.plot_lineages(ct.simulate_tree(100, random_state=0))  # doctest: +SKIP
     """
-    if not (isinstance(level, int | float | np.floating) and 0 < level < 1):
-        raise InputError(f"level is {quote(level)}; it must be a number between 0 and 1.")
+    check_parameter("level", level)
+    check_parameter("prior", prior, FLAG)
+    check_parameter("log_heights", log_heights, FLAG)
+    if color is not None:
+        check_color(color, "color")
     check_axes(ax)
     members = _list_trees(trees)
     n = members[0].n_leaves

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import require_package
+from .._validation import quote, require_package
 from ..errors import InputError
 from .arrays import TreeArrays, count_zero_heights
 
@@ -32,7 +32,10 @@ class WeightedTrees(Protocol):
 
 def from_linkage(Z: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Read children and heights from a linkage matrix of shape ``(n - 1, 4)``."""
-    matrix = np.asarray(Z, dtype=np.float64)
+    try:
+        matrix = np.asarray(Z, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"The linkage matrix is {quote(Z)}; it must be an array of numbers, as in scipy.") from None
     if matrix.ndim != 2 or matrix.shape[1] != 4:
         raise InputError(f"The linkage matrix has shape {matrix.shape}; it must be (n - 1, 4), as in scipy.")
     distances = matrix[:, 2]

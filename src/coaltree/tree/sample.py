@@ -276,7 +276,7 @@ class TreeSample:
             "mcc": self.mcc,
             "consensus": self.consensus,
         }
-        if summary not in summaries:
+        if not isinstance(summary, str) or summary not in summaries:
             raise InputError(f"summary is {quote(summary)}; it must be {' or '.join(map(repr, summaries))}.")
         return summaries[summary](heights=heights)
 
@@ -693,5 +693,5 @@ def check_threshold(threshold: object) -> float:
 
 def check_heights_option(heights: object, allowed: tuple[str, ...]) -> None:
     """Raise unless the option is among those allowed."""
-    if heights not in allowed:
+    if not isinstance(heights, str) or heights not in allowed:
         raise InputError(f"heights is {quote(heights)}; it must be one of {', '.join(map(repr, allowed))}.")

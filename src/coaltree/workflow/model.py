@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._cut import Cut, change_cut, check_cut, describe_cut, explicit_rule
+from .._validation import check_memory
 from ..errors import InputError
 from ..inference.default_cut import DefaultCut, default_cut
 from ..inference.flat_clusters import (
@@ -583,6 +584,8 @@ class FittedModel:
         """
         predictor, matrix = self.predictor, self.move_tails(matrix)
         rows = np.flatnonzero(self.encoding.incomplete_cells(matrix).any(axis=1))
+        n_bytes = 8.0 * n_draws * len(rows) * matrix.shape[1]
+        check_memory(n_bytes, f"{n_draws:,} draws of {len(rows):,} rows", "take fewer draws")
         known = rows if predictor.is_training_table(matrix) else predictor.known_rows.find(matrix)[rows]
         draws = np.empty((n_draws, len(rows), matrix.shape[1]))
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
