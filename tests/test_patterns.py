@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -112,18 +114,18 @@ def weighted_and_repeated(kind, seed=0):
         else:
             weights = np.array([3, 3, 3, 3])
     values = process.resolve(X).columns(X)[0]
-    weighted = layout.make_forest([values._replace(weight=weights.astype(float))], 2 * n - 1, True)
+    weighted = layout.make_forest([replace(values, weight=weights.astype(float))], 2 * n - 1, True)
     copies = np.repeat(np.arange(4), weights)
     if kind.startswith("sites"):
         starts = np.cumsum([0, *map(len, values.equilibrium)])
         states = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in copies])
         q = [values.equilibrium[c] for c in copies]
-        repeated = values._replace(message=values.message[:, states], equilibrium=q, rate=values.rate[copies])
+        repeated = replace(values, message=values.message[:, states], equilibrium=q, rate=values.rate[copies])
     else:
         spread = values.spread if values.complete else values.spread[:, copies]
         scale = None if values.log_scale is None else values.log_scale[copies]
         center = None if values.center is None else values.center[copies]
-        repeated = values._replace(mean=values.mean[:, copies], spread=spread, log_scale=scale, center=center)
+        repeated = replace(values, mean=values.mean[:, copies], spread=spread, log_scale=scale, center=center)
     return weighted, layout.make_forest([repeated], 2 * n - 1, True, patterns=False)
 
 
@@ -138,7 +140,7 @@ def test_weighted_sum_of_logs(share, power):
     own = ct.Multinomial(1.0, [[0.5, 0.5]] * n).resolve(X).columns(X)[0]
     for lightest in (1.0, 0.0):
         weights[5] = lightest
-        forest = layout.make_forest([own._replace(weight=weights)], 5, patterns=False)
+        forest = layout.make_forest([replace(own, weight=weights)], 5, patterns=False)
         forest.set_power(power)
         assert np.asarray(forest.site_weight) == pytest.approx(power * weights)
         scratch = op.Rows(n)
@@ -200,7 +202,7 @@ def test_weighted_likelihood_matches_brute_force(power):
     for (process, value), weight in zip(parts, weights, strict=True):
         resolved = process.resolve(value)
         columns = resolved.columns(value)[0]
-        declared.append(columns._replace(weight=weight))
+        declared.append(replace(columns, weight=weight))
         for d in range(2):
             one = value[:, d : d + 1]
             if process is sites:
