@@ -25,6 +25,7 @@ NUMBERS = {
     "checkpoints": 30,
     "kills": 1,
     "disk": 2,
+    "double interrupts": 2,
 }
 N_PIECES = 2  # so that several processes can share the cases of a kind
 

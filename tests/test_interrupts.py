@@ -87,7 +87,7 @@ def test_interrupt_during_writing_leaves_complete_files(tmp_path, way):
     (tmp_path / "0.bin").write_bytes(b"earlier")
     process = start_process("-c", WRITER, folder, way)
     deadline = time.monotonic() + PATIENCE
-    while not any(path.name.startswith(".") for path in tmp_path.rglob("*")) or len([*tmp_path.rglob("*.bin*")]) < 20:
+    while not any(path.name.startswith(".") for path in tmp_path.rglob("*")) or len([*tmp_path.rglob("new-*")]) < 20:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)

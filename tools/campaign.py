@@ -45,6 +45,10 @@ KINDS: dict[str, Kind] = {
     "models": Kind(models.case, 10_000, "model files that are damaged or forged"),
     "checkpoints": Kind(models.checkpoint_case, 500, "damaged checkpoints of chains and of searches"),
     "kills": Kind(interruptions.kill_case, 200, "commands that are killed or interrupted at random moments"),
+    "double interrupts": Kind(
+        interruptions.double_interrupt_case, 300, "commands that are interrupted two or three times while they write"
+    ),
+    "memory limits": Kind(interruptions.memory_case, 100, "commands in little memory"),
     "disk": Kind(
         interruptions.disk_case, 500, "calls of the file system that fail or are interrupted, removed folders"
     ),
@@ -121,12 +125,12 @@ def main() -> int:
         return 0
     kinds = list(KINDS) if options.kind == "all" else [options.kind]
     n_failed = 0
-    print(f"{'kind':<16}{'tried':>8}{'rejected':>10}{'accepted':>10}{'failed':>8}{'seconds':>9}", flush=True)
+    print(f"{'kind':<20}{'tried':>8}{'rejected':>10}{'accepted':>10}{'failed':>8}{'seconds':>9}", flush=True)
     for kind in kinds:
         number = options.number or max(1, round(options.scale * KINDS[kind].number))
         tally = run_campaign(kind, range(number), options.seed, options.n_jobs)
         counts = [tally.counts.get(outcome, 0) for outcome in (REJECTED, ACCEPTED, FAILED)]
-        print(f"{kind:<16}{tally.tried:>8}{counts[0]:>10}{counts[1]:>10}{counts[2]:>8}{tally.seconds:>9.0f}")
+        print(f"{kind:<20}{tally.tried:>8}{counts[0]:>10}{counts[1]:>10}{counts[2]:>8}{tally.seconds:>9.0f}")
         for case, words in tally.failures[:MAX_LISTED]:
             print(f"  --seed {options.seed} --only {case}: {words}", flush=True)
         n_failed += len(tally.failures)

@@ -155,9 +155,7 @@ def kill_case(rng: Rng, folder: Path) -> Outcome:
     finally:
         process.kill()
         process.wait()
-    _atomic.finish_interrupted(folder / "out")
-    files = contents(folder)
-    visible = {path: data for path, data in files.items() if not any(p.startswith(".") for p in path.split("/"))}
+    files, visible = _look(folder)
     if sent != signal.SIGKILL:
         check(visible == files, f"{name}, {sent.name}: left {sorted(files.keys() - visible.keys())}")
         # Python itself may be interrupted before the program begins, and may end by the signal itself after it.
@@ -171,6 +169,14 @@ def kill_case(rng: Rng, folder: Path) -> Outcome:
         return Outcome(REJECTED, "the old results are kept")
     check(_is_new(visible, name), f"{name}, {sent.name}: a mixture of old and new: {_describe(visible, old, name)}")
     return Outcome(ACCEPTED)
+
+
+def _look(folder: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Look into the folders of results as the next command does; return all files, and those that are not hidden."""
+    for place in (folder, folder / "out"):
+        _atomic.finish_interrupted(place)
+    files = contents(folder)
+    return files, {path: data for path, data in files.items() if not any(p.startswith(".") for p in path.split("/"))}
 
 
 def _describe(files: dict[str, bytes], old: dict[str, bytes], name: str) -> str:
@@ -203,6 +209,110 @@ def _hidden(folder: Path) -> Iterator[Path]:
                     yield path
                 else:
                     yield from (child for child in path.rglob("*") if child.is_file())
+
+
+# -- several interrupts ----------------------------------------------------------------------------------------------------
+
+
+def double_interrupt_case(rng: Rng, folder: Path) -> Outcome:
+    """Interrupt a command two or three times while it writes; the old results or the new ones are there for the next one.
+
+    Signals are sent to a process, or interrupts are raised at calls of the file system in this one.
+    """
+    name = str(rng.choice(list(COMMANDS)))
+    old = _interrupt_calls(rng, folder, name) if rng.random() < 0.5 else _send_signals(rng, folder, name)
+    files, visible = _look(folder)
+    left = {Path(path).parts[-2] if len(Path(path).parts) > 1 else path for path in files.keys() - visible.keys()}
+    check(all(part.endswith((".part", ".member")) for part in left), f"{name}: left {sorted(left)}")
+    if visible == old:
+        return Outcome(REJECTED, "the old results are kept")
+    is_new = _is_new(visible, name) or _is_new(visible, name, here=True)
+    check(is_new, f"{name}, interrupts: a mixture: {_describe(visible, old, name)}")
+    return Outcome(ACCEPTED)
+
+
+def _send_signals(rng: Rng, folder: Path, name: str) -> dict[str, bytes]:
+    """Send signals to a process that writes its results, at most some milliseconds apart; return what was there before."""
+    (folder / "t.csv").write_text(TABLE)
+    old = _write_old(name, folder, rng)
+    process = _start(_command(name), folder)
+    try:
+        _await_writing(process, folder)
+        for _ in range(int(rng.integers(2, 4))):
+            time.sleep(rng.random() * 0.005)
+            process.send_signal([signal.SIGINT, signal.SIGTERM][int(rng.integers(2))])
+        process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+    return old
+
+
+def _interrupt_calls(rng: Rng, folder: Path, name: str) -> dict[str, bytes]:
+    """Interrupt a command in this process at two or three of its calls that write; return what was there before."""
+    (folder / "t.csv").write_text(TABLE)
+    _reference(name, here=True)
+    old = _write_old(name, folder, rng)
+    moments = set((int(rng.integers(60)) + np.cumsum([0, *rng.geometric(0.2, int(rng.integers(1, 3)))])).tolist())
+    command = _command(name)
+    real = _atomic.os
+    try:
+        _atomic.os = _InterruptedCalls(moments)  # type: ignore[assignment]
+        run_command(command)
+    finally:
+        _atomic.os = real
+    return old
+
+
+class _InterruptedCalls:
+    """The module `os`, with interrupts just before or after some calls of its functions."""
+
+    def __init__(self, moments: set[int]) -> None:
+        self._moments, self._count = moments, 0
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(os, name)
+        if name not in ("replace", "link", "fsync", "open", "close", "scandir", "listdir"):
+            return real
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            self._pass_moment()
+            result = real(*arguments, **options)
+            self._pass_moment()
+            return result
+
+        return call
+
+    def _pass_moment(self) -> None:
+        self._count += 1
+        if self._count - 1 in self._moments:
+            raise KeyboardInterrupt
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------------
+
+
+def memory_case(rng: Rng, folder: Path) -> Outcome:
+    """Limit the memory of a process; it gives its results, or one sentence, and the old results are kept."""
+    name = str(rng.choice(list(COMMANDS)))
+    (folder / "t.csv").write_text(TABLE)
+    old = _write_old(name, folder, rng)
+    most = int(rng.choice([1_250, 1_500, 1_750, 2_000, 2_500, 3_000])) * 2**20
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+    process = _start(_command(name), folder, preexec_fn=limit)
+    try:
+        out, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+    outcome = classify(Run(process.returncode, b"" if process.returncode else out, err.decode(errors="replace")))
+    files = contents(folder)
+    is_intact = files == old if outcome.kind == REJECTED else _is_new(files, name)
+    check(is_intact, f"{name}, {most / 2**20:,.0f} MiB, {outcome.kind}: {_describe(files, old, name)}")
+    return outcome
 
 
 # -- disks and folders -----------------------------------------------------------------------------------------------------
@@ -279,7 +389,8 @@ def _run_with_fault(rng: Rng, folder: Path, fault: Callable[[], None], code: int
             "Traceback" not in run.err and run.err.splitlines()[-1] == "coaltree: interrupted.",
             f"{where}: {run.err[-300:]!r}",
         )
-        check(files == old, f"{where}: {_describe(files, old, name)}")
+        is_whole = files == old or _is_new(files, name, here=True)
+        check(is_whole, f"{where}: {_describe(files, old, name)}")
         return Outcome(REJECTED, "interrupted")
     outcome = classify(run)
     if outcome.kind == REJECTED:

@@ -315,7 +315,6 @@ def cut_leaves(tree: Tree, cut: Cut) -> NDArray[np.intp]:
 
 def read_tree_file(path: Path, kind: str, notes: Notes) -> Tree:
     """Read the tree of a file, or of standard input."""
-    from .._atomic import finish_interrupted
     from ..persist.tree_files import read_tree
     from ..table.read_file import read_bytes
 
@@ -323,7 +322,6 @@ def read_tree_file(path: Path, kind: str, notes: Notes) -> Tree:
         if path == STANDARD_STREAM:
             tree, remarks = read_tree(sys.stdin.buffer.read(), kind, STANDARD_INPUT)
         else:
-            finish_interrupted(path.parent)
             tree, remarks = read_tree(read_bytes(path), kind, str(path))
     notes.add(remarks)
     return tree

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._atomic import finish_interrupted
 from .._validation import quote, shorten
 from ..errors import InputError, InputWarning, MissingDependencyError
 from .cells import find_number_text
@@ -249,6 +250,7 @@ def _read_head(path: Path, compressed: bool) -> str:
 def read_bytes(path: Path) -> bytes:
     """Read a file in chunks, so that an interrupt does not wait for its end."""
     data = io.BytesIO()
+    finish_interrupted(path.parent)
     try:
         _check_is_file(path)
         check_file_size(path.stat().st_size, str(path))
