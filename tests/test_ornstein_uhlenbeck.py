@@ -483,7 +483,12 @@ def large_noises(rng):
     return process, real_table(rng, 100, 3, missing=0.1)
 
 
-@pytest.mark.parametrize("setup", [large_complete, large_missing, large_noises])
+def sorted_line(rng):
+    """As the estimators sort rows: the nearest older point of each is the one before it."""
+    return ct.OrnsteinUhlenbeck(0.5, noise=0.3), np.sort(rng.normal(size=(200, 1)), axis=0)
+
+
+@pytest.mark.parametrize("setup", [large_complete, large_missing, large_noises, sorted_line])
 def test_exact_search_finds_best_pairs(setup):
     process, X = setup(np.random.default_rng(3))
     tree = ct.greedy(X, process).tree

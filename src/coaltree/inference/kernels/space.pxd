@@ -129,7 +129,7 @@ cdef double _reach_in_single(Space space, double reach) noexcept nogil
 cdef bint _squares_within(Space space, Search search, Py_ssize_t bucket, float reach) noexcept nogil
 @cython.locals(t=Py_ssize_t, bucket=Py_ssize_t)
 cdef void _scan_blocks(op.Forest forest, Space space, Search search, op.Pair pair) noexcept nogil
-@cython.locals(_=Py_ssize_t, nearest=Py_ssize_t, bucket=Py_ssize_t, at=Py_ssize_t, end=Py_ssize_t)
+@cython.locals(_=Py_ssize_t, looks=Py_ssize_t, nearest=Py_ssize_t, bucket=Py_ssize_t, at=Py_ssize_t, end=Py_ssize_t)
 cdef void _start_list(op.Forest forest, Space space, Search search, Py_ssize_t t, op.Pair pair) noexcept nogil
 @cython.locals(i=Py_ssize_t, j=Py_ssize_t, k=Py_ssize_t, worst=Py_ssize_t, key=double)
 cdef void _look_at(

@@ -34,7 +34,7 @@ LARGEST_SINGLE, SMALLEST_SINGLE = 1e36, 1e-36  # squared distances in single pre
 TIE = 1e-12  # keys that differ by a smaller share may count as equal
 DEEPEST = 24  # levels of boxes at most, and two more
 ROWS = 4  # lineages that are compared with a block at a time
-FIRST_LOOKS = 12  # at the nearest points, older or not, until a list is full
+FIRST_LOOKS = 12  # at the nearest older points, until a list is full
 
 
 class Space:
@@ -546,8 +546,11 @@ def _scan_blocks(forest, space, search, pair):
 
 def _start_list(forest, space, search, t, pair):
     """Examine the nearest points first: the bounds that they set rule out most others."""
-    for _ in range(FIRST_LOOKS):
-        if search.keys[t, const.LIST_LENGTH - 1] < math.inf:
+    looks = 0
+    for _ in range(
+        FIRST_LOOKS + const.BLOCK
+    ):  # younger points are passed over: in the slot's own block there may be many
+        if looks == FIRST_LOOKS or search.keys[t, const.LIST_LENGTH - 1] < math.inf:
             break
         nearest = 0
         for bucket in range(1, space.n_buckets):
@@ -558,7 +561,9 @@ def _start_list(forest, space, search, t, pair):
             at += 1
         if at == end:
             break
-        _look_at(forest, space, search, t, at, pair)
+        if space.member[at] < search.row[t]:
+            _look_at(forest, space, search, t, at, pair)
+            looks += 1
         search.squares[t, at] = math.inf
         search.nearest[t, nearest] = _least_square(search, t, nearest * const.BLOCK)
     if not forest.n_brownian:
