@@ -159,12 +159,21 @@ def read_table(table: TableFile, settings: Mapping[str, Any], notes: Notes) -> t
     """Read a table to fit a model to."""
     from ..table.columns import read_columns
     from ..table.notation import strays_error
+    from ..table.read_file import text_cells
+    from ..table.shape_hints import describe_transposed_table
 
     with notes.time_step("reading"), notes.capture_warnings():
         file = read_any_file(table, settings)
-        if file.strays:
-            raise strays_error(file.strays, file.row_names, options=True)
-        columns = read_columns(file.frame, row_names=file.row_names, datatypes=file.datatypes, notations=file.notations)
+        hints = [] if table.is_characters else describe_transposed_table(file.id_column, text_cells(file.frame))
+        try:
+            if file.strays:
+                raise strays_error(file.strays, file.row_names, options=True)
+            columns = read_columns(
+                file.frame, row_names=file.row_names, datatypes=file.datatypes, notations=file.notations
+            )
+        except InputError as error:
+            raise InputError(" ".join([str(error), *hints])) from None
+    notes.add(hints)
     return file, replace(columns, id_column=file.id_column)
 
 

@@ -37,6 +37,7 @@ from .inputs import Source, open_source
 from .labels import ColumnContext, count, distinct_names, listing, row_label
 from .limits import MAX_CATEGORIES, MAX_TEXT_CATEGORIES
 from .notation import PLAIN, Notation, Strays, read_days, strays_error
+from .shape_hints import describe_long_table
 from .symbols import CHARACTER_DATATYPES
 
 POOLED_CATEGORY = "(other)"
@@ -249,6 +250,8 @@ def read_columns(
         columns.append(column)
     if identifiers:
         _warn_identifiers(identifiers)
+    numbers = ((c.name, c.values if isinstance(c, RealColumn) else c.codes) for c in columns)
+    remarks += describe_long_table(numbers, source.n_rows)
     return Table(tuple(columns), source.n_rows, source.row_names, tuple(remarks))
 
 

@@ -65,6 +65,7 @@ _PARQUET = (".parquet", ".pq")
 _SUPPORTED = (
     ".csv, .tsv, .tab, .txt, .nex, .nexus, .fasta, .fa, .phy (each also with .gz), .parquet, .pq and CLDF folders"
 )
+_HINT_ROWS = 100  # that a hint looks at
 _CHUNK_BYTES = 2**20
 
 
@@ -442,6 +443,13 @@ def to_numbers(polars: Any, column: Any, name: str, row_names: Sequence[str] | N
         strays = Strays(name, "numbers", texts, int(observed.sum())).found_at(row, text[row])
         raise strays_error([strays], row_names, options=True)
     return numbers
+
+
+def text_cells(frame: Any) -> list[list[str | None]]:
+    """Return the first cells of the columns of a polars frame, if all of them are text; otherwise nothing."""
+    columns = [column.head(_HINT_ROWS) for column in frame.get_columns()]
+    is_text = all(column.dtype == import_polars().String for column in columns)
+    return [column.to_list() for column in columns] if is_text else []
 
 
 def _to_enum(polars: Any, column: Any) -> Any:
