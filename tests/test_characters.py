@@ -723,6 +723,10 @@ class TestFormats:
         assert frame.loc["pan"].isna().tolist() == [False, False, True, False, False, False]
         assert "".join(frame.loc["homo"]) == "ACGTAC"
 
+    def test_phylip_with_numbers_as_names_is_recognised(self, tmp_path):
+        (tmp_path / "x.seq").write_text("  2   4\n1\nACGT\n2\nAC-T\n")
+        assert ct.read_characters(tmp_path / "x.seq").shape == (2, 4)
+
     def test_tables_are_not_taken_for_characters(self, tmp_path):
         for text in ("3 4\n1.5 2 3\n", "a b\n1 2\n", "id,x\n1,2\n", ">5,<5\n1,2\n", "12 5\n1 2\n3 4\n", "3 8\n1 2 3\n"):
             (tmp_path / "x.txt").write_text(text)

@@ -10,7 +10,9 @@ HEAD_BYTES = 2**16
 _NEXUS = re.compile(r"\s*#NEXUS\b", re.IGNORECASE)
 # A header, and a line that could be a part of a sequence.
 _FASTA = re.compile(r"\s*(?:;[^\n]*\n\s*)*>[^\n]*\n\s*[A-Za-z0-9*?.~{}()!# \t-]+(?:\n|\Z)")
-_PHYLIP = re.compile(r"\s*([1-9]\d{0,8})[ \t]+([1-9]\d{0,8})(?:[ \t]+[A-Za-z]+)*[ \t]*\n\s*([^\n]+)(?:\n|\Z)", re.ASCII)
+_PHYLIP = re.compile(
+    r"\s*([1-9]\d{0,8})[ \t]+([1-9]\d{0,8})(?:[ \t]+[A-Za-z]+)*[ \t]*\n\s*([^\n]+)(?:\n([^\n]*)|\Z)", re.ASCII
+)
 _SEQUENCE = re.compile(r"[A-Za-z0-9*?.~{}()!# \t-]+")
 _OTHERS = {
     "Clustal": re.compile(r"\s*(?:CLUSTAL|MUSCLE|PROBCONS)\b"),
@@ -51,7 +53,7 @@ def recognise_format(head: str) -> str | None:
     if _FASTA.match(head):
         return "fasta"
     header = _PHYLIP.match(head)
-    return "phylip" if header and _begins_sequence(header.group(3).rstrip(), int(header.group(2))) else None
+    return "phylip" if header and _begins_matrix(header.group(3), header.group(4) or "", int(header.group(2))) else None
 
 
 def recognise_other_format(head: str) -> str | None:
@@ -59,7 +61,7 @@ def recognise_other_format(head: str) -> str | None:
     return next((name for name, pattern in _OTHERS.items() if pattern.match(head)), None)
 
 
-def _begins_sequence(line: str, n_characters: int) -> bool:
+def _begins_matrix(line: str, next_line: str, n_characters: int) -> bool:
     """Return whether a line may be the first one of a matrix: a name with all characters, with letters, or alone."""
     for name, rest in (line.strip().partition(" ")[::2], line.strip().partition("\t")[::2], (line[:10], line[10:])):
         symbols = "".join(rest.split())
@@ -67,4 +69,7 @@ def _begins_sequence(line: str, n_characters: int) -> bool:
             is_complete = len(symbols) == n_characters
             if is_complete or (len(symbols) < n_characters and not re.search(r"[0-9.]", symbols)):
                 return True
-    return not re.search(r"[\s,;]", line.strip()) and not re.fullmatch(r"[-+.0-9eE]+", line.strip())
+    is_number = re.fullmatch(r"[-+.0-9eE]+", line.strip())  # a name only if a sequence follows
+    return not re.search(r"[\s,;]", line.strip()) and (
+        not is_number or re.match(r"\s*[A-Za-z?-]+\s*$", next_line) is not None
+    )
