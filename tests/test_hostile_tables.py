@@ -21,6 +21,7 @@ import coaltree as ct
 from coaltree._validation import quote
 from coaltree.errors import InputError, InputWarning
 from coaltree.table import limits
+from coaltree.table.cells import TextCells
 from coaltree.table.columns import read_columns
 from coaltree.table.encoding import fit_encoding, read_new_rows
 from coaltree.table.fill import fill_cells, fill_file
@@ -248,6 +249,13 @@ def test_large_integers_are_read_as_floats():
         (column,) = read_columns(X).columns
         assert column.values[:5].tolist() == expected
         assert np.isnan(column.values[5])
+
+
+def test_signalling_nan_among_text_is_missing():
+    """It has no hash, and text is encoded by a dictionary."""
+    codes, labels = TextCells(["b", Decimal("sNaN"), "a", None], False).as_categorical()
+    assert codes.tolist() == [1, -1, 0, -1]
+    assert labels == ("a", "b")
 
 
 def test_signalling_nan_is_missing():

@@ -73,7 +73,7 @@ def test_wrong_argument_of_plot_is_named(model, sample, plot, name, value):
 def test_number_of_filled_tables_is_limited_by_memory():
     table = pd.DataFrame({"a": [0.0, 1.0, np.nan, 3.0], "b": [1.0, 2.0, 3.0, 5.0]})
     imputer = ct.CoalescentImputer(random_state=0).fit(table)
-    with pytest.raises(InputError, match="draws.*memory"):
+    with pytest.raises(InputError, match=r"draws.*memory"):
         imputer.sample(table, n_draws=10**15)
 
 

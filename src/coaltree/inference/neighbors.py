@@ -41,6 +41,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 LIST_LENGTH = 16
+# After one division enough probes may be right, but trees of few columns lose more: `python benchmarks/quality.py`.
 MIN_DIVISIONS, MAX_DIVISIONS = 6, 30
 TARGET_RECALL = 0.97  # share of probes whose nearest point is found; below, the points are divided once more
 N_RECALL_PROBES = 64

@@ -159,7 +159,12 @@ class TextCells:
 
     @cached_property
     def _encoded(self) -> tuple[IntArray, tuple[Category, ...]]:
-        present = dict.fromkeys(self.values)
+        values = self.values
+        try:
+            present = dict.fromkeys(values)
+        except TypeError:  # a signalling NaN among other objects cannot be hashed
+            values = [None if is_missing(value) else value for value in values]
+            present = dict.fromkeys(values)
         plain = {v: python_value(v) for v in present if not is_missing(v) and not (isinstance(v, str) and v == "")}
         if self.order is None:
             labels = sorted(set(plain.values()), key=_sort_key)
@@ -169,7 +174,7 @@ class TextCells:
         position = {label: i for i, label in enumerate(labels)}
         # One dictionary from raw value to code, so that each cell takes one lookup.
         code = {v: position[plain[v]] if v in plain else -1 for v in present}
-        return np.fromiter(map(code.__getitem__, self.values), np.intp, len(self.values)), tuple(labels)
+        return np.fromiter(map(code.__getitem__, values), np.intp, len(values)), tuple(labels)
 
     @cached_property
     def _parsed(self) -> list[float | None]:
