@@ -16,6 +16,8 @@ programs differ most. With ``--folder`` the files of MrBayes stay there, and wha
 
 *evidence.* The log evidence of DS1 to DS8, and how long that took.
 
+*beast.* The same by BEAST with stepping-stone sampling, one short run each. Needs ``beast-mcmc``.
+
 *ascertainment.* Binary columns drawn from trees of known heights, constant ones left out: rates and heights that are sampled with
 and without the condition.
 
@@ -39,6 +41,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+import beast
 import coaltree as ct
 import mrbayes
 from coaltree.inference.chain import EXCHANGE, MOVES, Chain, move_shares, without_ties
@@ -48,7 +51,9 @@ from coaltree.inference.tempering import TemperedChain
 from coaltree.tree.clades import clade_masks
 from posterior import RATE, binary_features, processor_seconds
 
+POPULATION_SIZE = 5
 JUKES_CANTOR = 20 / 3  # in units of the population size
+BEAST_MOVES = 15_000  # at each power
 N_CHAINS = 4
 AIM = 3.0  # times as many effective samples a second as MrBayes
 PUBLISHED = {"DS1": -7154.7}  # log evidence: VIPR
@@ -272,6 +277,20 @@ def evidence(quick, names, _):
         print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
+def peer_evidence(quick, names, folder):
+    """Print the log evidence of the alignments by BEAST."""
+    if beast.PROGRAM is None:
+        print("BEAST is not there: left out")
+        return
+    print("| | moves at each of 51 powers | log evidence |\n|---|---|---|")
+    for name in names or [f"DS{k}" for k in range(1, 9)]:
+        moves = 500 if quick else BEAST_MOVES
+        with tempfile.TemporaryDirectory() as temporary:
+            X, _ = read_alignment(name)
+            found = beast.run(X, POPULATION_SIZE, moves, 50, 1, Path(folder or temporary, f"beast-{name}"))
+        print(f"| {name} | {moves:,} | {found.log_evidence:.1f} ± {found.standard_error:.1f} |", flush=True)
+
+
 def ascertainment(quick, *_):
     """Print rates and heights that are sampled from tables without constant columns."""
     n_tables, n_rows, n_columns, rate = (2 if quick else 10), 10, 120, 0.4
@@ -409,6 +428,7 @@ def adapted_shares(X, process, start, rounds):
 
 
 PARTS = {part.__name__: part for part in (chains, clades, speed, evidence, ascertainment, tempering, shares)}
+PARTS["beast"] = peer_evidence
 
 
 def main():
