@@ -24,7 +24,7 @@ from typing import NamedTuple
 os.environ.setdefault("MPLBACKEND", "Agg")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from faults import alignments, few_rows, interruptions, models, python_inputs, tables, trees
+from faults import alignments, few_rows, frames, interruptions, models, options, python_inputs, tables, terminals, trees
 from faults.outcome import ACCEPTED, FAILED, REJECTED, Case, Outcome, run_case
 
 
@@ -40,6 +40,10 @@ KINDS: dict[str, Kind] = {
     "tables": Kind(tables.case, 3_000, "hostile table files, for fit, impute, score, place and cut"),
     "few-rows": Kind(few_rows.case, 1_000, "tables of few distinct rows, of any type"),
     "python-inputs": Kind(python_inputs.case, 2_000, "odd objects as tables and parameters of the Python interface"),
+    "options": Kind(options.case, 5_000, "odd values for parameters of all functions, such as arrays as flags"),
+    "dates": Kind(frames.dates_case, 3_000, "dates of any century, some missing, in frames of all libraries"),
+    "orders": Kind(frames.order_case, 2_000, "arrays of every memory order, with equal results"),
+    "terminals": Kind(terminals.case, 500, "hostile names and cells in tables whose results go to a terminal"),
     "trees": Kind(trees.case, 10_000, "files with trees: Newick, NEXUS, linkage, JSON"),
     "alignments": Kind(alignments.case, 5_000, "alignments as other programs write them, whole and damaged"),
     "models": Kind(models.case, 10_000, "model files that are damaged or forged"),

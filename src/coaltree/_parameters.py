@@ -78,9 +78,12 @@ class Integer:
         """Return whether a value is such a whole number."""
         if is_bool(value):
             return False
-        is_whole = isinstance(value, numbers.Integral)
-        is_whole = is_whole or (self.as_float and isinstance(value, numbers.Real) and float(value).is_integer())
-        return is_whole and int(value) >= self.low
+        try:
+            is_whole = isinstance(value, numbers.Integral)
+            is_whole = is_whole or (self.as_float and isinstance(value, numbers.Real) and float(value).is_integer())
+            return is_whole and int(value) >= self.low
+        except (TypeError, OverflowError):  # a time span of NumPy, which counts as an integer; a number beyond floats
+            return False
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,10 @@ class Interval:
         """Return whether a value is a number within the ends; NaN is not."""
         if not isinstance(value, numbers.Real) or is_bool(value):
             return False
-        number = float(value)
+        try:
+            number = float(value)
+        except (TypeError, OverflowError):  # a time span of NumPy, an integer beyond floats
+            return False
         above = number > self.low if self.open_low else number >= self.low
         return above and (number < self.high if self.open_high else number <= self.high)
 

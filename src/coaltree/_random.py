@@ -29,7 +29,8 @@ def as_generator(random_state: object) -> np.random.Generator:
         return np.random.default_rng(random_state.randint(0, 2**31 - 1))
     if random_state is None:
         return np.random.default_rng()
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
+    is_other = isinstance(random_state, (bool, np.timedelta64))  # which count as integers
+    if isinstance(random_state, (int, np.integer)) and not is_other and random_state >= 0:
         return np.random.default_rng(int(random_state))
     raise InputError(
         f"random_state is {quote(random_state)}; it must be None, a non-negative integer, "

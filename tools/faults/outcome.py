@@ -127,14 +127,25 @@ def is_ours(error: BaseException) -> bool:
     return PACKAGE in Path(frame.filename).parents and line.lstrip().startswith("raise ")
 
 
+class Terminal(io.TextIOWrapper):
+    """A stream that claims to be a terminal."""
+
+    def isatty(self) -> bool:
+        """Claim it."""
+        return True
+
+
 @contextlib.contextmanager
-def replaced_streams(arguments: Sequence[object], stdin: bytes) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
-    """Replace the arguments and streams of this process."""
+def replaced_streams(
+    arguments: Sequence[object], stdin: bytes, terminal: bool = False
+) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
+    """Replace the arguments and streams of this process, by those of a terminal if wanted."""
     out, err = io.BytesIO(), io.BytesIO()
     originals = sys.argv, sys.stdin, sys.stdout, sys.stderr
     sys.argv = ["coaltree", *map(str, arguments)]
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin))
-    sys.stdout, sys.stderr = io.TextIOWrapper(out, write_through=True), io.TextIOWrapper(err, write_through=True)
+    kind = Terminal if terminal else io.TextIOWrapper
+    sys.stdout, sys.stderr = (kind(stream, encoding="utf-8", write_through=True) for stream in (out, err))
     try:
         yield out, err
     finally:
@@ -145,13 +156,13 @@ def replaced_streams(arguments: Sequence[object], stdin: bytes) -> Iterator[tupl
         sys.argv, sys.stdin, sys.stdout, sys.stderr = originals
 
 
-def run_command(arguments: Sequence[object], stdin: bytes = b"") -> Run:
+def run_command(arguments: Sequence[object], stdin: bytes = b"", terminal: bool = False) -> Run:
     """Run a command in this process."""
     import signal
 
     handler = signal.getsignal(signal.SIGTERM)
     code: object = 0
-    with replaced_streams(arguments, stdin) as (out, err), warnings.catch_warnings():
+    with replaced_streams(arguments, stdin, terminal) as (out, err), warnings.catch_warnings():
         warnings.simplefilter("default")
         try:
             main()

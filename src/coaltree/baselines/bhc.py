@@ -198,7 +198,7 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
         return self
 
     def _check_parameters(self) -> None:
-        if self.model not in MODELS:
+        if not isinstance(self.model, str) or self.model not in MODELS:
             raise InputError(f"model is {quote(self.model)}; it must be {' or '.join(map(repr, MODELS))}.")
         if not isinstance(self.optimize, (bool, np.bool_)):
             raise InputError(f"optimize is {quote(self.optimize)}; it must be True or False.")

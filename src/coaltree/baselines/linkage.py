@@ -108,9 +108,9 @@ def linkage_tree(
     >>> linkage_tree([[0.0], [1.0], [5.0]], leaf_names=["a", "b", "c"]).to_newick()
     '(c:4.5,(a:1.0,b:1.0):3.5);'
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"method is {quote(method)}; it must be {' or '.join(map(repr, METHODS))}.")
-    if metric not in METRICS:
+    if not isinstance(metric, str) or metric not in METRICS:
         raise InputError(f"metric is {quote(metric)}; it must be {' or '.join(map(repr, METRICS))}.")
     if metric == "hamming" and method == "ward":
         raise InputError("method='ward' is for Euclidean distances; use another method, or metric='euclidean'.")

@@ -24,7 +24,7 @@ from ..errors import InputError
 from ..table.cells import Category
 from ..table.matrix import as_matrix
 from ..table.scaling import ColumnScale
-from ..tree.tree import Tree
+from ..tree.tree import Tree, check_tree
 from .ascertainment import UnseenColumns
 from .declarations import Columns, GaussianColumns, SiteColumns
 from .kernels.messages import Forest
@@ -400,6 +400,7 @@ class Process(ABC):
         float
             ``log p(x | tree)``; minus infinity if the process cannot produce these rows on this tree.
         """
+        check_tree(tree)
         matrix = as_matrix(X)
         if len(matrix) != tree.n_leaves:
             raise InputError(

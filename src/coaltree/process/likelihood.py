@@ -106,7 +106,7 @@ class Beliefs:
         try:
             node_numbers, at_heights = (np.asarray(values, dtype=np.float64).ravel() for values in (nodes, heights))
             integral = bool(np.all(node_numbers == np.floor(node_numbers)))
-        except (TypeError, ValueError):
+        except Exception:  # conversions of the objects in them may raise anything
             integral = False
         if not integral:
             raise InputError(

@@ -142,7 +142,7 @@ class Multinomial(Process):
             equilibrium = [np.asarray(equilibrium, dtype=np.float64)]  # as long as the table, once that is known
         self.equilibrium = None if equilibrium is None else check_equilibria(equilibrium, self.share_equilibrium)
         self.noise = check_noise(noise)
-        if ascertainment is not None and ascertainment not in ASCERTAINMENTS:
+        if ascertainment is not None and not (isinstance(ascertainment, str) and ascertainment in ASCERTAINMENTS):
             raise InputError(
                 f"ascertainment is {quote(ascertainment)}; it must be 'variable' (constant columns were not recorded), 'present' "
                 "(columns in which all cells are absent were not recorded), or None."

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._parameters import FLAG, check_parameter
 from ..errors import InputError
 from .newick import describe_name_differences
 from .summary import ROUNDING, SummaryTree
@@ -131,6 +132,7 @@ def robinson_foulds(a: Tree, b: Tree, *, normalized: bool = False) -> float:
             )
         b = b.reorder(a.leaf_names)
     distance = int(_is_clade(a).sum() + _is_clade(b).sum()) - 2 * _count_shared(a, b)
+    check_parameter("normalized", normalized, FLAG)
     if not normalized:
         return distance
     return distance / (2 * (a.n_leaves - 2)) if a.n_leaves > 2 else 0.0

@@ -34,7 +34,7 @@ def from_linkage(Z: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]
     """Read children and heights from a linkage matrix of shape ``(n - 1, 4)``."""
     try:
         matrix = np.asarray(Z, dtype=np.float64)
-    except (TypeError, ValueError):
+    except Exception:  # conversions of the objects in it may raise anything
         raise InputError(f"The linkage matrix is {quote(Z)}; it must be an array of numbers, as in scipy.") from None
     if matrix.ndim != 2 or matrix.shape[1] != 4:
         raise InputError(f"The linkage matrix has shape {matrix.shape}; it must be (n - 1, 4), as in scipy.")

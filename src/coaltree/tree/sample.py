@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._cut import Cut, check_cut, explicit_rule
 from .._html import facts_html
+from .._parameters import FLAG, Interval, check_parameter
 from .._validation import quote
 from ..errors import InputError
 from . import convert, newick, nexus
@@ -180,6 +181,7 @@ class TreeSample:
         starts = np.arange(n_trees + 1) * n_merges
         has = csr_array((np.ones(clades.size), clades.ravel(), starts), shape=(n_trees, len(self._clade_shares)))
         distances = 2.0 * (n_merges - (has @ has.T).toarray())
+        check_parameter("normalized", normalized, FLAG)
         if normalized and n_merges > 1:
             distances /= 2 * (n_merges - 1)
         result: FloatArray = distances[np.ix_(self._tree_numbers, self._tree_numbers)]
@@ -662,7 +664,7 @@ def check_log_densities(values: ArrayLike | None, subject: str, shape: tuple[int
 def _to_float_array(values: ArrayLike, subject: str, shape: tuple[int, ...]) -> FloatArray:
     try:
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except Exception:  # conversions of the objects in it may raise anything
         raise InputError(f"{subject} must be an array of numbers of shape {shape}.") from None
     if array.shape != shape:
         raise InputError(f"{subject} has shape {array.shape}; for these trees it must be {shape}.")
@@ -682,9 +684,9 @@ def find_row(row: object, leaf_names: tuple[str, ...]) -> int:
     return int(row)
 
 
-def check_threshold(threshold: object) -> float:
+def check_threshold(threshold: Any) -> float:
     """Return a threshold, after checking that it is at least 0.5 and less than 1."""
-    if isinstance(threshold, numbers.Real) and 0.5 <= float(threshold) < 1:
+    if Interval(0.5, 1, open_high=True).accepts(threshold):
         return float(threshold)
     raise InputError(
         f"threshold is {quote(threshold)}; it must be at least 0.5, so that all clades fit into one tree, and less than 1."

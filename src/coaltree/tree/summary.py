@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._parameters import FLAG, check_parameter
 from ..errors import InputError
 from . import newick, nexus
 from .tree import Tree
@@ -227,6 +228,7 @@ class SummaryTree(Tree):
         str
             :meth:`Tree.from_newick` reads it only if there is no polytomy.
         """
+        check_parameter("support", support, FLAG)
         labels = [f"{share:.4g}" if support and share == share else "" for share in self._support.tolist()]
         return self._render(newick.spell_names(self._leaf_names, quote_names), labels)
 

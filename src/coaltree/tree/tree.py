@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -422,9 +422,12 @@ def check_leaf_names(leaf_names: Sequence[str] | None, n_leaves: int) -> tuple[s
     """Return the names of the leaves, after checking that they are distinct and not empty."""
     if leaf_names is None:
         return tuple(map(str, range(n_leaves)))
-    if not isinstance(leaf_names, Iterable):
-        raise InputError(f"leaf_names is {quote(leaf_names)}; it must be a list of names, one for each leaf.")
-    names = tuple(map(str, leaf_names))
+    try:
+        if isinstance(leaf_names, str):
+            raise TypeError
+        names = tuple(map(str, leaf_names))
+    except Exception:  # no sequence, or names that cannot be converted to text
+        raise InputError(f"leaf_names is {quote(leaf_names)}; it must be a list of names, one for each leaf.") from None
     if len(names) != n_leaves:
         raise InputError(f"{len(names)} leaf names were given for {n_leaves} leaves; give one name per leaf.")
     if len(set(names)) != n_leaves:
