@@ -72,6 +72,8 @@ def _draw_texts(rng: Rng, n: int) -> list[str]:
         lambda: list(rng.choice(["true", "false"], size=n)),
         lambda: [str(dt.date(2000, 1, 1) + dt.timedelta(int(d))) for d in rng.integers(-700_000, 2_000_000, n)],
         lambda: [str(dt.datetime(2000, 1, 1) + dt.timedelta(seconds=int(d))) for d in rng.integers(0, 10**9, n)],
+        lambda: _draw_amounts(rng, n),
+        lambda: list(rng.choice(["9999-12-31", "0001-01-01", "2020-01-02", "1500-03-04", "-"], size=n)),
         lambda: ["x" * int(rng.integers(1, MAX_TEXT)), *map(str, range(n - 1))][:n],
         lambda: [*map(str, rng.normal(size=max(n - 1, 0))), str(rng.choice([*NUMBERS, *TEXTS]))][-n:] if n else [],
         lambda: ["".join(map(chr, rng.integers(1, 0xD000, size=3))) for _ in range(n)],
@@ -80,6 +82,24 @@ def _draw_texts(rng: Rng, n: int) -> list[str]:
     if rng.random() < 0.4:
         share, mark = rng.random(), str(rng.choice(["", "NA", "?", "NaN", "null", "-999"]))
         cells = [mark if rng.random() < share else cell for cell in cells]
+    return cells
+
+
+def _draw_amounts(rng: Rng, n: int) -> list[str]:
+    """Return numbers with a currency, a percent sign or a unit, in one notation, and perhaps other cells among them."""
+    prefix, suffix = (
+        str(rng.choice(["", "$", "$ ", "US$", "EUR "])),
+        str(rng.choice(["", "%", " EUR", "€", " kg", "kg"])),
+    )
+    group, decimal = str(rng.choice(["", ",", ".", " ", "'"])), str(rng.choice([".", ","]))
+    cells = []
+    for value in rng.normal(scale=10.0 ** rng.integers(0, 7), size=n).tolist():
+        whole, _, decimals = f"{abs(value):,.{int(rng.integers(0, 4))}f}".partition(".")
+        number = whole.replace(",", group) + (decimal + decimals if decimals else "")
+        cells.append(f"{'-' if value < 0 else ''}{prefix}{number}{suffix}")
+    if rng.random() < 0.4:
+        others = ["-", "unknown", "5 USD", "35,165.38 EUR", "12.5", "0"]
+        cells = [str(rng.choice(others)) if rng.random() < 0.1 else cell for cell in cells]
     return cells
 
 

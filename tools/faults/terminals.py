@@ -30,7 +30,7 @@ def case(rng: Rng, folder: Path) -> Outcome:
     def name(stem: object) -> str:
         return "".join(str(part) for part in rng.choice(PARTS, size=int(rng.integers(1, 4)))) + str(stem)
 
-    path = folder / (name("t").replace("\x00", "") + ".csv")
+    path = folder / (name("t").replace("/", "") + ".csv")
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["id", name("x"), name("y"), name("c")])
@@ -39,9 +39,10 @@ def case(rng: Rng, folder: Path) -> Outcome:
             writer.writerow(
                 [name(i), i % 5 + 0.5, "" if i == 2 else i * i % 7, kinds[i % 3] if rng.random() < 0.9 else name(i)]
             )
+    outdir = folder / name("out").replace("/", "")
     choices: tuple[list[Any], ...] = (
-        ["fit", path, "--dry-run"], ["fit", path, "--dry-run", "--json"], ["fit", path, "-o", folder / name("out"), "-v"],
-        ["fit", path, "-o", folder / name("out"), "--json"], ["impute", path, "-o", "-"], ["fit", name("absent"), "-o", "o"],
+        ["fit", path, "--dry-run"], ["fit", path, "--dry-run", "--json"], ["fit", path, "-o", outdir, "-v"],
+        ["fit", path, "-o", outdir, "--json"], ["impute", path, "-o", "-"], ["fit", name("absent"), "-o", "o"],
         ["fit", path, "-o", "o", "--drop", name("column")], ["fit", path, "--categorical", name("k"), "--dry-run"],
         ["fit", path, "--" + name("option")], ["cut", path], ["score", path, path],
     )  # fmt: skip
