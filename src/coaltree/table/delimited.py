@@ -419,13 +419,13 @@ def read_text_columns(
         if typed_columns[name].dtype == polars.String:
             counts = _count_texts(polars, column)
             notation = _find_notation(counts, text.delimiter, bool(decimal))
-            stray = find_strays(name, counts, notation)
+            numbers = {} if notation is None else {cell: notation.read(cell) for cell in counts}
+            stray = find_strays(name, counts, notation, numbers)
             if stray is not None:
                 row = int(column.is_in(list(stray.texts)).fill_null(False).arg_true()[0])
                 strays[name] = stray.found_at(row, column[row])
-            elif notation is not None:
+            elif notation is not None and None not in numbers.values():
                 notations[name] = notation
-                numbers = {cell: notation.read(cell) for cell in counts}
                 typed_columns[name] = column.replace_strict(numbers, default=None, return_dtype=polars.Float64)
     return TextColumns(texts, polars.DataFrame(typed_columns), notations, strays)
 
@@ -435,7 +435,7 @@ def _count_texts(polars: Any, column: Any) -> dict[str, int]:
     cells = column.drop_nulls()
     if cells.str.contains(r"\d").sum() < MIN_NUMBERS * len(cells):
         return {}
-    return dict(cells.alias("cell").value_counts(sort=True).iter_rows())
+    return dict(cells.alias("cell").to_frame().group_by("cell", maintain_order=True).len().iter_rows())
 
 
 def _find_notation(texts: Mapping[str, int], delimiter: str, comma_decimals: bool) -> Notation | None:

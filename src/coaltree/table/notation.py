@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from .._validation import quote
@@ -38,6 +39,8 @@ _COMMA_SEPARATORS = (("", ","), (".", ","), (" ", ","), ("'", ","), _PLAIN)
 _SPACES = str.maketrans("\u2019\u00a0\u202f", "'  ")
 MIN_NUMBERS = 0.5
 """A column is one of numbers, or of dates, if at least this share of its cells are; the others are then errors."""
+MAX_TEXTS = 10_000
+"""Distinct texts of a column, the first ones, that decide on its notation."""
 MAX_WORD, MAX_WORDS = 20, 10
 """Characters of a word, and number of words, that advice on missing cells repeats."""
 MIN_UNITS = 0.9
@@ -159,6 +162,7 @@ def find_notation(
     Notation or None
         None if too few of the cells are numbers.
     """
+    texts = dict(islice(texts.items(), MAX_TEXTS))
     parts = {text: split for text in texts if (split := _split(text)) is not None}
     total = sum(texts.values())
     if sum(texts[text] for text in parts) < MIN_NUMBERS * total:
@@ -234,15 +238,19 @@ class Strays(NamedTuple):
         return self._replace(row=row, texts={text: self.texts[text], **self.texts})
 
 
-def find_strays(column: str, texts: Mapping[str, int], notation: Notation | None) -> Strays | None:
-    """Return the cells of a column of numbers or dates that are neither; None if there are none, or the column is text."""
+def find_strays(
+    column: str, texts: Mapping[str, int], notation: Notation | None, numbers: Mapping[str, float | None]
+) -> Strays | None:
+    """Return the cells of a column of numbers or dates that are neither; None if there are none, or the column is text.
+
+    With a notation, `numbers` are those of the texts.
+    """
     if notation is not None:
-        others = {text: n for text, n in texts.items() if notation.read(text) is None}
-        return Strays(column, notation.words or "numbers", others, sum(texts.values())) if others else None
-    others = {text: n for text, n in texts.items() if read_time(text) is None}
-    if texts and sum(others.values()) <= MIN_NUMBERS * sum(texts.values()):
-        return Strays(column, "dates", others, sum(texts.values())) if others else None
-    return None
+        held, others = notation.words or "numbers", {text: n for text, n in texts.items() if numbers[text] is None}
+    else:
+        held, others = "dates", {text: n for text, n in texts.items() if read_time(text) is None}
+    total = sum(texts.values())
+    return Strays(column, held, others, total) if 0 < sum(others.values()) <= MIN_NUMBERS * total else None
 
 
 def strays_error(
