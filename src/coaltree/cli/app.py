@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import re
 import signal
@@ -164,12 +165,23 @@ def report_errors(debug: bool) -> Iterator[None]:
         _exit_with_error("interrupted.", 130, debug)
     except (ExecutorError, InputError, MissingDependencyError) as error:
         _exit_with_error(str(error), 2, debug)
-    except OSError as error:
-        source = f"{error.filename}: " if error.filename else ""
-        _exit_with_error(f"{source}{error.strerror or error}.", 2, debug)
     except Exception as error:
+        if _is_out_of_memory(error):
+            what = error if str(error) else "an allocation failed"
+            advice = "use a sample of the rows, fewer columns or threads, or a computer with more memory"
+            _exit_with_error(f"not enough memory ({what}): {advice}.", 2, debug)
+        if isinstance(error, OSError):
+            source = f"{error.filename}: " if error.filename else ""
+            _exit_with_error(f"{source}{error.strerror or error}.", 2, debug)
         again = "" if debug else "; run again with --debug to see where"
         _exit_with_error(f"unexpected error ({type(error).__name__}: {error}){again}.", 1, debug)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Return whether memory could not be allocated, for numbers, a library or a thread."""
+    lacks = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+    words = ("cannot allocate memory", "failed to map segment", "can't start new thread")
+    return lacks or any(word in str(error).lower() for word in words)
 
 
 def print_error(sentence: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_memory
 from ..process.ascertainment import UnseenColumns
 from ..process.base import ParameterSampler, Process
 from ..process.layout import make_forest
@@ -38,6 +39,7 @@ CLOCK_RANGE = (-10.0, 10.0)  # of the logarithm of what all heights are multipli
 DERIVED_ATTRIBUTES = ("_forest", "_history", "_segments", "_unseen")  # attributes of a chain
 # Attributes of the state of a chain: the tree, the parameters and missing cells that are drawn, and what follows from them.
 STATE_ATTRIBUTES = (*DERIVED_ATTRIBUTES, "process", "_message_process", "_sampler", "_X", "_leaves")
+CHAIN_BYTES = 45_000.0  # of a chain without its messages, by tracemalloc
 TIE = 1e-7  # of the root's height: merges at the same height are drawn apart by about so much
 
 
@@ -80,6 +82,15 @@ def room_for_chain(
         forest = make_forest([*process.columns(X), *weightless], slots_of(n))
     forest.set_power(power)
     return forest, History(n), BranchSegments(forest, 2 * n - 1)
+
+
+def check_chains(n_chains: int, thin: int, shape: tuple[int, ...]) -> None:
+    """Refuse chains over a table of some shape, and moves between their samples, that do not fit into memory."""
+    n, n_columns = shape
+    n_bytes = n_chains * (CHAIN_BYTES + 8.0 * slots_of(n) * n_columns)
+    check_memory(n_bytes, f"{n_chains:,} chains of {n:,} rows", "use fewer chains")
+    numbers = UNIFORMS + move_shares(n)[MOVES.index("heights")] * 2 * (n - 1) * SWEEP_UNIFORMS
+    check_memory(8.0 * thin * numbers, f"{thin:,} moves between two samples", "use a smaller thin")
 
 
 def move_shares(n: int) -> FloatArray:

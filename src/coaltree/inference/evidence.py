@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
-from .._validation import check_count, quote
+from .._validation import check_count, check_memory, quote
 from ..errors import InputError, InputWarning
 from ..process.base import Process
 from ..tree.coalescent import pair_counts, simulate_tree
 from ..tree.tree import Tree
-from .chain import Chain
+from .chain import Chain, check_chains
 from .characters import read_arguments
 from .checkpoint import CheckpointFile, add_resume_hint, fingerprint
 from .executors import ThreadExecutor, make_executor, open_client, thread_count
@@ -341,6 +341,9 @@ def evidence(
     fixed_powers = None if powers is None else _check_powers(powers)
     if n < 2:
         raise InputError("The table has 1 row, so there are no trees to average over; pass at least 2 rows.")
+    n_trees = n_runs * plan.n_chains * plan.n_samples
+    check_memory(24.0 * n_trees * n, f"{n_trees:,} trees of {n:,} rows", "use fewer runs, chains or samples")
+    check_chains(1, plan.thin, matrix.shape)
     resolved = process.resolve(matrix)
     seeds = as_generator(random_state).integers(2**63, size=n_runs + 1).tolist()
     n_threads = thread_count(n_jobs)

@@ -25,7 +25,7 @@ from .._validation import check_count, check_memory, quote
 from ..errors import InputError, InputWarning
 from ..process.base import ParameterSampler, Process
 from ..tree.tree import Tree
-from .chain import MOVES, Chain, Sample, without_ties
+from .chain import MOVES, Chain, Sample, check_chains, without_ties
 from .characters import read_arguments
 from .checkpoint import ChainCheckpoint, ChainRecord, add_resume_hint, fingerprint
 from .executors import ThreadExecutor, make_executor, open_client, thread_count
@@ -198,6 +198,7 @@ def mcmc(
         raise InputError("The table has 1 row, so there are no trees to sample; pass at least 2 rows.")
     n_trees = plan.n_chains * plan.n_samples
     check_memory(n_trees * sample_bytes(n), f"{n_trees:,} trees of {n:,} rows", "use fewer samples or chains")
+    check_chains(plan.n_chains * (int(n_heated) + 1), plan.thin, matrix.shape)
     resolved = process.resolve(matrix)
     resolved.check_ascertainment(matrix)
     seeds = as_generator(random_state).integers(2**63, size=plan.n_chains).tolist()

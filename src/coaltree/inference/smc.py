@@ -316,6 +316,8 @@ def smc(
     check_memory(
         size, f"{n_runs * settings.n_particles:,} particles of {len(matrix):,} rows", "use fewer particles or runs"
     )
+    n_moves = settings.n_particles * settings.regrafts
+    check_memory(8.0 * n_moves * UNIFORMS_PER_MOVE, f"{n_moves:,} regrafts after a merge", "use fewer")
     resolved = process.resolve(matrix)
     resolved.check_ascertainment(matrix)
     seeds = as_generator(random_state).integers(2**63, size=n_runs).tolist()

@@ -8,7 +8,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import quote
+from .._validation import check_count, check_memory, quote
 from ..errors import InputError
 from ..table.matrix import as_matrix
 from ..tree.coalescent import log_prior
@@ -156,6 +156,8 @@ class Beliefs:
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw tables given all observed cells; see `Process.draw`."""
+        size = check_count(size, "size")
+        check_memory(8.0 * size * self.tree.n_nodes, f"{size:,} tables", "draw fewer")
         messages = read_messages(self.forest, slice(0, self.tree.n_nodes))
         return self.process.draw(messages, self.tree, size, rng)
 
