@@ -65,6 +65,9 @@ def draw_alignment(rng: Rng, datatype: str, strict: bool, sets: bool) -> Alignme
         "-",
     ]
     shares = np.array([12.0] * len(states) + [1.0] * (len(symbols) - len(states)))
+    if width < 10 and datatype == "dna":  # so few cells with codes for several bases may be amino acids
+        symbols = [*states, "?", "-"]
+        shares = shares[: len(symbols)]
     if sets:
         symbols += [f"{{{states[:2]}}}", f"({states[1]}{states[0]})"]
         shares = np.append(shares, [1.0, 1.0])
