@@ -1,6 +1,6 @@
-"""MrBayes with coaltree's model: Kingman's coalescent with a fixed clock, equally likely states.
+"""MrBayes with coaltree's models: Kingman's coalescent with a strict clock.
 
-Columns have the four bases, or two states.
+`run` has a fixed clock and equally likely states, the four bases or two. `run_characters` has the default models of characters.
 
 MrBayes takes a fixed population size for DNA only, so states are written as bases that leave something open: 0 is A or C, 1 is G
 or T. A base that mutates at rate r to one of the four at random mutates between the two halves as a binary column of rate r does,
@@ -38,6 +38,33 @@ prset statefreqpr=fixed(equal) brlenspr=clock:coalescence popsizepr=fixed(1) clo
 {begin}mcmc nruns=1 nchains={n_chains} ngen={moves} samplefreq={thin} printfreq={moves} diagnfreq={moves};
 end;
 """
+
+
+CHARACTERS = """#NEXUS
+begin data;
+dimensions ntax={n_rows} nchar={n_columns};
+format datatype={datatype} missing=?;
+matrix
+{matrix}
+;
+end;
+begin mrbayes;
+set beagleprecision=double autoclose=yes nowarnings=yes seed={seed} swapseed={seed} quitonerror=yes;
+{model}
+mcmc nruns=1 nchains=1 ngen={moves} samplefreq={thin} printfreq={moves} diagnfreq={moves};
+end;
+"""
+# Our priors: frequencies have the distribution of Dirichlet with one more count, spread evenly, and the rate of redraws has the
+# Gamma distribution of `coaltree.process.base`. Here it is the population size, in expected changes, which are fewer than
+# redraws. (With a clock of that rate and a fixed population size, MrBayes 3.2.7a has lower trees, though the model is the same.)
+FELSENSTEIN = """lset nst=1 rates=equal ploidy=haploid;
+prset statefreqpr=dirichlet(1.25,1.25,1.25,1.25) brlenspr=clock:coalescence popsizepr=gamma({shape},{rate});
+prset clockvarpr=strict clockratepr=fixed(1);"""
+# MrBayes lets nobody choose the prior of the population size N of standard characters, which is exponential. Two lineages of a
+# diploid population meet at rate 1 / (2 N).
+MKV = """lset coding=variable rates=equal;
+prset brlenspr=clock:coalescence clockvarpr=strict clockratepr=fixed(1);"""
+POPULATION_RATE = 10.0
 
 
 class Chain(NamedTuple):
@@ -81,11 +108,58 @@ def run(X, rate, n_samples, thin, seeds, folder, bases=False, start=None, n_heat
     -------
     Chains
     """
+    return _run_scripts(
+        lambda seed: script(X, rate, n_samples, thin, seed, bases, start, n_heated), seeds, folder, SEEN * rate
+    )
+
+
+def run_characters(frame, model, n_samples, thin, seeds, folder):
+    """Sample trees for a frame of `coaltree.read_characters` with MrBayes' own models, with a chain for each seed.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        DNA or standard characters.
+    model : str
+        The settings of MrBayes, such as `MKV`.
+    n_samples, thin, seeds, folder
+        As in `run`.
+
+    Returns
+    -------
+    Chains
+        With heights in expected changes of a character.
+    """
+    (datatype,) = {frame.attrs["datatypes"][name] for name in frame.columns}
+
+    def letter(cell):
+        return (
+            "{" + "".join(sorted(cell)) + "}" if isinstance(cell, frozenset) else cell if isinstance(cell, str) else "?"
+        )
+
+    rows = [f"row{i} {''.join(map(letter, row))}" for i, row in enumerate(frame.itertuples(index=False))]
+
+    def make_script(seed):
+        return CHARACTERS.format(
+            n_rows=len(frame),
+            n_columns=frame.shape[1],
+            datatype=datatype,
+            matrix="\n".join(rows),
+            seed=seed + 1,
+            model=model,
+            moves=n_samples * thin,
+            thin=thin,
+        )
+
+    return _run_scripts(make_script, seeds, folder, 1.0)
+
+
+def _run_scripts(make_script, seeds, folder, clock):
     folders = [Path(folder) / str(seed) for seed in seeds]
     missing = [(own, seed) for own, seed in zip(folders, seeds, strict=True) if not (own / SECONDS).exists()]
     for own, seed in missing:
         own.mkdir(parents=True, exist_ok=True)
-        (own / "table.nex").write_text(script(X, rate, n_samples, thin, seed, bases, start, n_heated))
+        (own / "table.nex").write_text(make_script(seed))
     before = children_seconds()
     running = [_started(own) for own, _ in missing]
     outputs = [process.communicate()[0] for process in running]
@@ -95,7 +169,7 @@ def run(X, rate, n_samples, thin, seeds, folder, bases=False, start=None, n_heat
             raise RuntimeError(f"MrBayes stopped: {output[-1000:]}")
     for own, _ in missing:
         (own / SECONDS).write_text(f"{seconds / len(missing)}\n")
-    return Chains([_read(own, rate) for own in folders], sum(float((own / SECONDS).read_text()) for own in folders))
+    return Chains([_read(own, clock) for own in folders], sum(float((own / SECONDS).read_text()) for own in folders))
 
 
 def script(X, rate, n_samples, thin, seed, bases=False, start=None, n_heated=0):
@@ -147,13 +221,13 @@ def _started(folder):
     )
 
 
-def _read(folder, rate):
+def _read(folder, clock):
     _, header, *lines = (folder / "table.nex.p").read_text().splitlines()
     columns = np.array([line.split("\t") for line in lines[1:]], dtype=float).T  # without where it began
     found = dict(zip(header.split("\t"), columns, strict=True))
     return Chain(
-        found["TH"] / (SEEN * rate),
-        found["TL"] / (SEEN * rate),
+        found["TH"] / clock,
+        found["TL"] / clock,
         found["LnL"],
         found["LnL"] + found["LnPr"],
         (folder / "table.nex.t").read_text(),

@@ -310,13 +310,19 @@ def test_partitions_have_their_own_rate_and_equilibrium(tmp_path, monkeypatch, c
         again = fit(frame, partitions=tmp_path / name)
         assert again.process_.to_dict() == model.process_.to_dict()
     command = command_in(tmp_path, monkeypatch, capsys)
-    code, _, error = command(
+    code, output, error = command(
         "fit", PRIMATES, "--partitions", "raxml.txt", "-o", "out", "--ascertainment", "first_gene=variable"
     )
     assert code == 0, error
     loaded = ct.load_model("out/model.coaltree")
     assert [part.ascertainment for part, _ in loaded.process_.subprocesses(60)] == ["variable", None]
     assert command("score", "out/model.coaltree", PRIMATES)[0] == 0
+    facts = json.loads(Path("out/summary.json").read_text())
+    assert [(part["partition"], part["ascertainment"]) for part in facts["partitions"]] == [
+        ("first_gene", "variable"),
+        ("second_gene", "all"),
+    ]
+    assert "second_gene: 30 characters, fitted frequencies, all recorded" in output
     code, _, error = command(
         "fit", PRIMATES, "--partitions", "raxml.txt", "-o", "other", "--drop", "site2,third_positions"
     )
@@ -496,3 +502,12 @@ def test_evidence_compares_frequencies(tmp_path, monkeypatch, capsys):
         "equal frequencies and all columns recorded",
     }
     assert all(model.n_fitted == 1 for model in actual)
+
+
+def test_dry_run_reads_characters_as_the_fit_does(tmp_path, monkeypatch, capsys):
+    command = command_in(tmp_path, monkeypatch, capsys)
+    code, _, error = command("fit", PRIMATES, "--dry-run")
+    assert code == 0
+    assert "constant" not in error
+    assert "cop" not in error  # equal sites are no copies
+    assert "13 columns of partition 'dna'" in command("fit", PRIMATES, "--dry-run", "--ascertainment", "variable")[2]

@@ -1,5 +1,8 @@
 """MrBayes, which shares no code with this library, samples the same posterior for binary columns and DNA."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.stats import ttest_1samp, ttest_ind
@@ -7,6 +10,7 @@ from scipy.stats import ttest_1samp, ttest_ind
 import coaltree as ct
 import exact_posterior
 import mrbayes
+from coaltree.process.base import PRIOR_SCALE, PRIOR_SHAPE
 from coaltree.tree.clades import clade_masks
 
 pytestmark = pytest.mark.skipif(mrbayes.PROGRAM is None, reason="MrBayes is not here: apt install mrbayes")
@@ -116,6 +120,78 @@ def test_clades_of_ten_rows_match_mrbayes(ten, ours, tmp_path):
 def test_different_rate_is_detected(ten, ours, tmp_path):
     """Shows that the test above can fail."""
     assert least_p_value(ours, sample_clades(ten, 200, 200, tmp_path, 1.3 * RATE)) < ALARM
+
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+ALIGNMENTS = Path(os.environ.get("COALTREE_DATA", "")) / "phylogenetics"
+# Fewer rows of three alignments, with which chains of MrBayes mix in seconds.
+TABLES = {
+    "primates": (EXAMPLES / "primates.nex", slice(None)),
+    "insects": (EXAMPLES / "insects.nex", slice(None)),
+    "DS1": (ALIGNMENTS / "DS1.nexus", slice(0, None, 3)),
+    "DS3": (ALIGNMENTS / "DS3.nexus", slice(0, None, 4)),
+    "DS4": (ALIGNMENTS / "DS4.nexus", slice(0, None, 5)),
+}
+
+
+def changes_per_redraw(sample, process):
+    """Return the share of changes among the redraws of a character in each sample of each chain."""
+    names = [name for name in sample.parameters if name.startswith("equilibrium")]
+    if names:
+        return 1 - sum(sample.parameters[name] ** 2 for name in names)
+    share = 1 - 1 / len(process.equilibrium[0])
+    return share if process.relative_rate is None else share * process.relative_rate[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TABLES)
+def test_default_models_match_mrbayes(name, tmp_path):
+    """The numbers of docs/phylogenetics.md: root heights in expected changes, and clades.
+
+    Root heights differ by at most 2 %, clades by 0.03, each with three standard errors in addition.
+    """
+    path, rows = TABLES[name]
+    if not path.exists():
+        pytest.skip(f"{path.name} is not in the folder phylogenetics of COALTREE_DATA")
+    frame = ct.read_characters(path).iloc[rows]
+    sample = ct.mcmc(frame, n_samples=3000, n_chains=2, warmup=500, n_jobs=2, random_state=0)
+    rate, warmup = sample.parameters["rate"], sample.warmup
+    changes = (rate * changes_per_redraw(sample, sample.process))[:, warmup:].ravel()
+    weights, model = np.ones(len(changes)), mrbayes.MKV
+    if frame.attrs["datatypes"][frame.columns[0]] == "dna":
+        share = changes.mean() / rate[:, warmup:].mean()
+        model = mrbayes.FELSENSTEIN.format(shape=PRIOR_SHAPE, rate=1 / (PRIOR_SCALE * share))
+    else:  # trees of our sample count as under the prior of MrBayes; two lineages meet at rate 1 / changes
+        log_prior = (PRIOR_SHAPE - 1) * np.log(rate[:, warmup:].ravel()) - rate[:, warmup:].ravel() / PRIOR_SCALE
+        weights = np.exp(-mrbayes.POPULATION_RATE * changes / 2 - log_prior)
+    weights /= weights.sum()
+    assert 1 / np.sum(weights**2) > 1000
+    roots = sample.traces["root_height"][:, warmup:].ravel() * changes
+    root = float(weights @ roots)
+    error = np.std(means((weights * len(weights) * (roots - root)).reshape(2, -1))) / np.sqrt(2 * BATCHES)
+    clades = {}
+    for tree, weight in zip(sample.trees, weights.tolist(), strict=True):
+        for mask in clade_masks(tree):
+            clades[mask] = clades.get(mask, 0.0) + weight
+    theirs = mrbayes.run_characters(frame, model, 6_000, 100, SEEDS, tmp_path)
+    their_roots = [chain.root_heights[-5_000:] for chain in theirs.chains]
+    their_root = float(np.mean(their_roots))
+    error = np.hypot(error, np.std(means(their_roots)) / np.sqrt(len(SEEDS) * BATCHES))
+    their_clades = {}
+    for chain in theirs.chains:
+        kept = ct.TreeSample.from_nexus(chain.trees, tolerance=1e-3).trees[-5_000:]
+        for tree in kept:
+            for mask in clade_masks(tree):
+                their_clades[mask] = their_clades.get(mask, 0.0) + 1 / (len(kept) * len(SEEDS))
+    effective = 0.5 / np.sum(weights**2)  # successive trees are similar
+    print(f"{name} {frame.shape}: root {root:.4f}, {their_root:.4f} ± {error:.4f}", end="")
+    assert abs(root - their_root) < 0.02 * their_root + 3 * error
+    largest = 0.0
+    for mask in {*clades, *their_clades}:
+        one, other = clades.get(mask, 0.0), their_clades.get(mask, 0.0)
+        largest = max(largest, abs(one - other))
+        assert abs(one - other) < 0.03 + 3 * np.sqrt(max(other * (1 - other), 0.0) / effective)
+    print(f", largest difference of clades {largest:.3f}")
 
 
 def test_mrbayes_errors_are_reported(tmp_path):

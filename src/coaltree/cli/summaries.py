@@ -66,10 +66,12 @@ def print_dry_run(
     settings: Settings,
 ) -> None:
     """Print how a fit would read the table, which is all that a dry run does."""
-    from ..table.encoding import describe, fit_encoding
+    from ..table.encoding import describe
     from ..workflow.estimate import estimate_fit
+    from ..workflow.fit import prepare_table
 
-    notes.add(describe(table, fit_encoding(table, settings.standardize)))
+    characters, encoding = prepare_table(table, settings)
+    notes.add([*characters.remarks, *describe(characters.table, encoding)])
     facts = column_facts(table, reasons)
     estimate = estimate_fit(table, settings)
     if as_json:
@@ -184,6 +186,7 @@ def describe_fit(facts: dict[str, Any], files: list[str], outdir: Path) -> str:
     """Return the summary of a fit: its results and files."""
     lines = {
         "missing": _describe_missing(facts),
+        "model": _describe_partitions(facts),
         "search": _describe_search(facts),
         "tree": f"height {_number(facts['tree_height'])}, log joint {_number(facts['log_joint'])}",
         "ties": _describe_ties(facts),
@@ -223,6 +226,17 @@ def _describe_missing(facts: dict[str, Any]) -> str:
         return ""
     of_columns = "" if n_used == len(facts["columns"]) else f" of the {count(n_used, 'column')} in use"
     return f"{100 * facts['missing_share']:.3g} % of the cells{of_columns}"
+
+
+def _describe_partitions(facts: dict[str, Any]) -> str:
+    """Return the models of the partitions of characters, one on each line, if there are any."""
+    recorded = {"all": "all recorded", "variable": "variable ones recorded", "present": "present ones recorded"}
+    lines = [
+        f"{part['partition']}: {count(part['n_columns'], 'character')}, {part['frequencies']} frequencies, "
+        f"{recorded[part['ascertainment']]}"
+        for part in facts["partitions"]
+    ]
+    return f"\n{' ' * 10}".join(lines)
 
 
 def _describe_ties(facts: dict[str, Any]) -> str:

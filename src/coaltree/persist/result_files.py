@@ -119,6 +119,7 @@ def fit_summary(
         "default_resolution": model.default_resolution,
         "cluster_sizes": np.bincount(labels[labels >= 0], minlength=model.n_clusters).tolist(),
         "n_outliers": int(np.count_nonzero(labels < 0)),
+        "partitions": model.partitions,
         "parameters": model.parameters,
         "remarks": [*remarks, *describe_low_recall(model.neighbor_recall)],
         "settings": dict(settings or {}),

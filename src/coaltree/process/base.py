@@ -80,6 +80,7 @@ class Process(ABC):
     takes_state_sets: ClassVar[bool] = False
     ascertainment: str | None = None
     share_equilibrium: bool = False
+    hold_equilibrium: bool = False
     _classes: ClassVar[dict[str, type[Process]]] = {}  # by kind
 
     def __init_subclass__(cls, **keywords: Any) -> None:

@@ -820,9 +820,9 @@ def _best_equilibria(process: Multinomial, redraws: Redraws) -> list[FloatArray]
     assert process.equilibrium is not None
     ends = np.cumsum([len(q) for q in process.equilibrium])[:-1]
     draws = np.split(redraws.draws, ends)
-    if process.share_equilibrium:
-        draws = [np.sum(draws, axis=0)] * len(draws)
-    return [(counts + 1 / len(counts)) / (counts.sum() + 1) for counts in draws]
+    shared = [np.sum(draws, axis=0)] if process.share_equilibrium else draws
+    best = [(counts + 1 / len(counts)) / (counts.sum() + 1) for counts in shared]
+    return best * len(draws) if process.share_equilibrium else best
 
 
 def _best_noise(process: Multinomial, redraws: Redraws, X: FloatArray) -> FloatArray:

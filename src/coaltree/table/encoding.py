@@ -191,9 +191,8 @@ def fit_encoding(
             kinds.append("categorical")
             categories.append(column.categories)
             # A constant character says something about the rate of its partition.
-            informative[j] = (
-                len(column.categories) >= 2 if column.datatype is None else bool((column.codes != -1).any())
-            ) and column.name not in unused
+            is_known = column.datatype is None or bool((column.codes != -1).any())
+            informative[j] = len(column.categories) >= 2 and is_known and column.name not in unused
     return Encoding(
         table.column_names,
         tuple(kinds),

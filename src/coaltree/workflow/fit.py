@@ -35,7 +35,7 @@ from ..inference.smc import smc
 from ..process.base import MAX_EXACT_ROWS, Process
 from ..table.character_columns import CharacterTable, declare_characters, has_characters, spell_characters
 from ..table.columns import Table, find_constant, missing_cells
-from ..table.encoding import EncodedTable, describe, encode, fit_encoding
+from ..table.encoding import EncodedTable, Encoding, describe, encode, fit_encoding
 from ..table.partition_file import read_partitions
 from ..tree.edit import renumber_leaves
 from ..tree.sample import TreeSample
@@ -101,9 +101,8 @@ def fit_model(
     check_settings(settings, table.n_rows)
     # Without a random state a greedy fit is the same each time, and so are its predictions.
     seed = 0 if settings.random_state is None else int(as_generator(settings.random_state).integers(2**63))
-    table, characters = _spell_characters(table, settings)
-    partition_of = {name: partition.name for partition in characters.partitions for name in partition.columns}
-    encoding = fit_encoding(table, settings.standardize, partition_of, characters.unused)
+    characters, encoding = prepare_table(table, settings)
+    table = characters.table
     encoded = encode(table, encoding)
     matrix = to_matrix(encoded)
     tree_matrix, levels = shorten_tails(matrix, encoding, settings)
@@ -197,8 +196,8 @@ def _find_moved_rows(levels: IntArray, encoded: EncodedTable, settings: Settings
     return {encoded.real_names[j]: named[levels[named, j] != 0] for j in columns}
 
 
-def _spell_characters(table: Table, settings: Settings) -> tuple[Table, CharacterTable]:
-    """Return the table with the alphabets of its characters, and their partitions.
+def prepare_table(table: Table, settings: Settings) -> tuple[CharacterTable, Encoding]:
+    """Return the table with the alphabets of its characters and their partitions, and its encoding.
 
     Parameters that are for characters make all categorical columns characters.
     """
@@ -211,7 +210,8 @@ def _spell_characters(table: Table, settings: Settings) -> tuple[Table, Characte
     characters = spell_characters(table, partitions, settings.ascertainment, settings.model == "f81")
     if settings.categorical_process is not None:
         characters = characters._replace(partitions=[])
-    return characters.table, characters
+    partition_of = {name: partition.name for partition in characters.partitions for name in partition.columns}
+    return characters, fit_encoding(characters.table, settings.standardize, partition_of, characters.unused)
 
 
 def _make_process(matrix: FloatArray, encoded: EncodedTable, run: Run, samples: bool = False) -> Process:

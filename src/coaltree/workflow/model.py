@@ -56,6 +56,7 @@ from .processes import (
     mean_process,
     means_of_scored,
     parameters_by_name,
+    partition_columns,
     prediction_process,
     shorten_tails,
     structure_process,
@@ -151,6 +152,21 @@ class FittedModel:
     def parameters(self) -> dict[str, dict[str, Any]]:
         """The parameters of every column in the search for the tree, by name and in the column's units."""
         return parameters_by_name(self.process, to_encoded_table(self.encoding, self.matrix), self.encoding)
+
+    @property
+    def partitions(self) -> list[dict[str, Any]]:
+        """The models of the partitions of characters: name, number of columns, frequencies and ascertainment."""
+        columns = partition_columns(to_encoded_table(self.encoding, self.matrix))
+        parts = self.process.subprocesses(self.matrix.shape[1])
+        return [
+            {
+                "partition": name,
+                "n_columns": len(positions),
+                "frequencies": "equal" if part.hold_equilibrium else "fitted",
+                "ascertainment": part.ascertainment or "all",
+            }
+            for (name, positions), (part, _) in zip(columns.items(), parts[len(parts) - len(columns) :], strict=True)
+        ]
 
     @cached_property
     def _tree_table(self) -> tuple[FloatArray, IntArray]:
