@@ -129,8 +129,8 @@ TABLES = {
     "primates": (EXAMPLES / "primates.nex", slice(None)),
     "insects": (EXAMPLES / "insects.nex", slice(None)),
     "DS1": (ALIGNMENTS / "DS1.nexus", slice(0, None, 3)),
-    "DS3": (ALIGNMENTS / "DS3.nexus", slice(0, None, 4)),
     "DS4": (ALIGNMENTS / "DS4.nexus", slice(0, None, 5)),
+    "DS5": (ALIGNMENTS / "DS5.nexus", slice(0, None, 5)),
 }
 
 

@@ -123,4 +123,5 @@ def test_invalid_shared_equilibrium_is_rejected():
     with refused("share_equilibrium one vector"):
         ct.Multinomial(1.0, [[0.5, 0.5], [0.4, 0.6]], share_equilibrium=True)
     with refused("share_equilibrium categories"):
-        ct.CoalescentClustering(categorical_process=ct.Multinomial(share_equilibrium=True)).fit([["a"], ["b"], ["a"]])
+        table = [["a", "c"], ["b", "d"], ["a", "c"]]
+        ct.CoalescentClustering(categorical_process=ct.Multinomial(share_equilibrium=True)).fit(table)
