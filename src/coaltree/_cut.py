@@ -50,7 +50,7 @@ CUT_RULES = {
         Interval(0, 1, meaning="where 0 is one cluster and 1 the finest ones"),
         float,
         "X",
-        "How fine the clusters are, from 0 to 1; higher gives more. Does not change the tree. By default chosen from the tree.",
+        "How fine the clusters are, from 0 to 1; higher gives more. The tree does not change. By default chosen by evidence.",
         "at a resolution of {}",
     ),
     "n_clusters": CutRule(
@@ -73,13 +73,10 @@ _CONSTRAINTS: dict[str, Constraint] = {name: rule.constraint for name, rule in C
 }
 DEFAULT_WORDS = {
     "one row": "because there is one row",
-    "gap": "separated by a gap in the heights of the tree",
-    "no structure": "because the heights of the tree show no structure",
-    "no structure within": "with no structure in the heights of the tree within them",
-    "distinct clusters": "at a resolution of {:.2g}, where they are most distinct",
+    "evidence": "by their evidence{}",
     "likelihood ratio": "where the model prefers one tree to two",
 }
-"""Reasons for the clusters if no rule is given: of one tree, or of a sample of trees. ``{}`` is the resolution."""
+"""Reasons for the clusters if no rule is given: of one tree, or of a sample of trees. ``{}`` is how probable they are."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -145,8 +142,8 @@ def change_cut(cut: Cut, **rules: Any) -> Cut:
     return Cut(**{name: getattr(cut, name) for name in kept_fields} | rules)
 
 
-def describe_cut(cut: Cut, chosen_by: str, resolution: float | None = None) -> str:
-    """Return where a tree was cut, as the end of the sentence "5 clusters, ..."; with the resolution of a default cut."""
+def describe_cut(cut: Cut, chosen_by: str, chances: str = "") -> str:
+    """Return where a tree was cut, as the end of the sentence "5 clusters, ..."; with how probable default clusters are."""
     if chosen_by in CUT_RULES:
         return CUT_RULES[chosen_by].words.format(getattr(cut, chosen_by))
-    return DEFAULT_WORDS[chosen_by].format(resolution)
+    return DEFAULT_WORDS[chosen_by].format(chances)

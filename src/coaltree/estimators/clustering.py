@@ -25,6 +25,8 @@ from .base import CoalescentEstimator, add_shared_docs
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+LEAST_CHANCE = 1e-9  # of a number of clusters that is listed
+
 
 @add_shared_docs
 class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
@@ -46,9 +48,8 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
     ----------
     resolution : float, optional
         How fine flat clusters are, from 0 to 1: rows are in one cluster if the correlation of their columns, without noise, is
-        at least this. Higher values give more and smaller clusters. The tree does not change. By default the tree is cut at a
-        clear gap between the heights of its splits, otherwise where the clusters are most distinct, by modularity and
-        silhouette; without structure there is one cluster.
+        at least this. Higher values give more and smaller clusters. The tree does not change. By default the clusters are the
+        partition of greatest evidence among those into subtrees, at whatever height; without structure there is one cluster.
     n_clusters : int, optional
         Number of flat clusters.
     height_threshold : float, optional
@@ -71,6 +72,10 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         most trees, on average over the clusters.
     n_clusters_ : int
         Number of flat clusters.
+    n_clusters_distribution_ : dict of int to float
+        Probability of each number of clusters, over all partitions into subtrees, by their evidence.
+    cluster_probabilities_ : ndarray of shape (n_samples, n_clusters_)
+        Mean probability that a row is in one cluster with the other rows of each cluster.
     linkage_ : ndarray of shape (n_samples - 1, 4)
         The tree as scipy's linkage matrix.
     children_ : ndarray of int, shape (n_samples - 1, 2)
@@ -99,6 +104,18 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         self.linkage_ = model.tree.to_linkage()
         self.children_ = model.tree.children
         self.distances_ = model.tree.merge_heights
+
+    @property
+    def n_clusters_distribution_(self) -> dict[int, float]:
+        """Probability of each number of clusters, over all partitions into subtrees; improbable numbers are left out."""
+        check_is_fitted(self)
+        return {k: chance for k, chance in enumerate(self._model.number_chances.tolist()) if chance >= LEAST_CHANCE}
+
+    @property
+    def cluster_probabilities_(self) -> FloatArray:
+        """Mean probability that a row is in one cluster with the other rows of each cluster, shape ``(n, n_clusters_)``."""
+        check_is_fitted(self)
+        return self._model.membership_chances
 
     def cut(
         self,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .._cut import Cut
+from .._cut import Cut, explicit_rule
 from ..process.base import MERGES_PER_CALL, Process
 from ..process.kernels.passes import best_partners, pass_up
 from ..table.column_warnings import MIN_EXTREME_DISTANCE
@@ -15,33 +15,30 @@ from ..tree.cut import (
     cut_nodes,
     label_leaves,
     number_clusters,
-    resolution_to_height,
     split_heights,
 )
 from ..tree.edit import without_leaves
 from ..tree.tree import Tree
-from .default_cut import MIN_GAP_HEIGHT, MIN_GAP_RATIO
+from .partition import Partition
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MIN_CLUSTER_SIZE = 2  # by default, if the table has enough rows
-# Groups next to several clusters are outliers if they join one at least so many times as high as its highest split. They are
-# pointed out unless they have more than this share of all rows.
-MIN_OUTLIER_RATIO, MAX_OUTLIER_SHARE = 4.0, 0.05
+MIN_GAP_RATIO, MIN_GAP_HEIGHT = 2.5, 0.3  # of merges that set small groups apart
+MAX_OUTLIER_SHARE = 0.05  # more rows in small groups are no exception, and are not pointed out
 # Rows are stray if one column contributes this share of their squared distance to the others, in standard deviations of the
 # others. Smaller tables have no stray rows.
 MIN_COLUMN_SHARE, MIN_STRAY_TABLE = 0.8, 20
 MAX_STRAY_GROUPS = 10  # to check; each takes a pass over the whole table
 
 
-def flat_clusters(
-    tree: Tree, X: FloatArray, process: Process, cut: Cut, rate: float, *, default: bool = False
-) -> IntArray:
+def flat_clusters(tree: Tree, X: FloatArray, process: Process, cut: Cut, rate: float, partition: Partition) -> IntArray:
     """Cut a tree into clusters with a minimum size, and assign the remaining rows to them.
 
-    A remaining row joins the cluster c with the largest ``n_c Z``. ``Z`` is the likelihood ratio of one tree, in which the row
-    and the cluster merge at the height of the cut, versus two independent trees.
+    Without a rule, the clusters are those of a partition. A remaining row joins the cluster c with the largest ``n_c Z``. ``Z``
+    is the likelihood ratio of one tree, in which the row and the cluster merge at the height of the cut, versus two independent
+    trees.
 
     Parameters
     ----------
@@ -51,11 +48,11 @@ def flat_clusters(
     process : Process
         A resolved one.
     cut : Cut
-        With one rule.
+        With one rule at most.
     rate : float
         Rate of the process that a resolution refers to.
-    default : bool, default False
-        Whether the height of the cut is that of `default_cut`, not of the user. A single cluster then still has outliers.
+    partition : Partition
+        Rows in its small groups are outliers.
 
     Returns
     -------
@@ -63,87 +60,32 @@ def flat_clusters(
         Clusters are numbered in the order of their first rows; -1 for rows that stay outside.
     """
     min_size = min_cluster_rows(cut.min_cluster_size, tree.n_leaves, cut.n_clusters)
-    clusters = cut_nodes(tree, cut, min_size, rate)
-    if not cut.assign_outliers:
-        limit = _cut_height(tree, cut, clusters, rate, default)
-        clusters = [_without_outliers(tree, node, min_size, limit) for node in clusters]
+    is_default = explicit_rule(cut) is None
+    clusters = large_groups(tree, partition, min_size) if is_default else cut_nodes(tree, cut, min_size, rate)
     labels = label_leaves(tree, clusters)
+    if not cut.assign_outliers:
+        labels[find_outliers(tree, partition, min_size)] = -1
+        return number_clusters(labels)
     outliers = np.flatnonzero(labels < 0)
-    if cut.assign_outliers and len(outliers):
+    if len(outliers):
         labels[outliers] = _assign_rows(tree, X, process, clusters, outliers)
     return number_clusters(labels)
 
 
-def _cut_height(tree: Tree, cut: Cut, clusters: list[int], rate: float, default: bool) -> float:
-    """Return the height of a cut; 0 for a single cluster, unless the user gave the height."""
-    if len(clusters) == 1 and (default or cut.n_clusters == 1):
-        return 0.0
-    if cut.n_clusters is not None:
-        return float(tree.heights[tree.parents[clusters]].min())
-    if cut.height_threshold is not None:
-        return cut.height_threshold
-    assert cut.resolution is not None
-    return resolution_to_height(cut.resolution, rate)
+def large_groups(tree: Tree, partition: Partition, min_size: int) -> list[int]:
+    """Return the clusters of a partition with enough rows; if none has, the whole tree."""
+    large = partition.nodes[tree.leaf_counts[partition.nodes] >= min_size].tolist()
+    return large or [tree.root]
 
 
-def _without_outliers(tree: Tree, node: int, min_size: int, limit: float) -> int:
-    """Return the part of a cluster below the groups that a gap in height sets apart and that are too small for clusters.
-
-    They join the cluster above the cut, and at least 2.5 times as high as its highest split if it is the only cluster. Next to
-    others, four times. A cluster without splits is left whole.
-    """
-    n = tree.n_leaves
-    path = []
-    while tree.leaf_counts[node] >= 2 * min_size and node >= n:
-        path.append(node)
-        small, large = sorted(tree.children[node - n].tolist(), key=lambda child: int(tree.leaf_counts[child]))
-        if tree.leaf_counts[small] >= min_size:
-            break
-        node = large
-    else:
-        return path[0] if path else node
-    heights = tree.heights[path]
-    min_ratio = MIN_OUTLIER_RATIO if limit > 0 else MIN_GAP_RATIO
-    n_far = int(np.count_nonzero(heights >= max(min_ratio * heights[-1], MIN_GAP_HEIGHT, limit)))
-    return path[n_far] if n_far < len(path) else node
+def are_exceptions(rows: IntArray, n_rows: int) -> bool:
+    """Return whether outliers are worth a remark: in a small table a single row may well be far from the others."""
+    return n_rows >= MIN_STRAY_TABLE and 0 < len(rows) <= MAX_OUTLIER_SHARE * n_rows
 
 
-def find_outliers(tree: Tree, height: float, min_size: int) -> IntArray:
-    """Return the rows of groups that are too small for clusters and split off far above a default cut.
-
-    Parameters
-    ----------
-    tree : Tree
-    height : float
-        The height of the cut.
-    min_size : int
-        Minimum size of a cluster.
-
-    Returns
-    -------
-    ndarray of int
-        Sorted; empty for small tables, in which a single row may well be far from the others, and if they are more than 5 % of
-        all rows, which is no exception.
-    """
-    if tree.n_leaves < MIN_STRAY_TABLE:
-        return np.empty(0, dtype=np.intp)
-    cut = Cut(height_threshold=height)
-    clusters = cut_nodes(tree, cut, min_size, math.nan)
-    limit = _cut_height(tree, cut, clusters, math.nan, True)
-    cores = [_without_outliers(tree, node, min_size, limit) for node in clusters]
-    outside = (label_leaves(tree, clusters) >= 0) & (label_leaves(tree, cores) < 0)
-    # Groups between the clusters are far only if they join the others far above the cut.
-    above = np.zeros(tree.n_nodes, dtype=bool)
-    for node in clusters:
-        parent = int(tree.parents[node])
-        while parent >= 0 and not above[parent]:
-            above[parent] = True
-            parent = int(tree.parents[parent])
-    joins = np.flatnonzero(~above & above[tree.parents])
-    far = tree.heights[tree.parents[joins]] >= max(MIN_GAP_RATIO * limit, MIN_GAP_HEIGHT)
-    between = np.setdiff1d(joins[far], [*clusters, tree.n_nodes - 1])
-    outliers = np.flatnonzero(outside | (label_leaves(tree, between.tolist()) >= 0))
-    return outliers if len(outliers) <= MAX_OUTLIER_SHARE * tree.n_leaves else outliers[:0]
+def find_outliers(tree: Tree, partition: Partition, min_size: int) -> IntArray:
+    """Return the rows in groups of a partition that are too small for clusters, sorted; none if all groups are."""
+    return np.flatnonzero(label_leaves(tree, large_groups(tree, partition, min_size)) < 0)
 
 
 def hang_above(tree: Tree, rows: IntArray) -> Tree:

@@ -116,7 +116,9 @@ def fit_summary(
         "clusters_chosen_by": model.clusters_chosen_by,
         "clusters_chosen_in_words": model.cut_words,
         "resolution": model.cluster_settings.resolution,
-        "default_resolution": model.default_resolution,
+        "n_clusters_distribution": {
+            str(k): chance for k, chance in enumerate(model.number_chances.tolist()) if chance >= 1e-6
+        },
         "cluster_sizes": np.bincount(labels[labels >= 0], minlength=model.n_clusters).tolist(),
         "n_outliers": int(np.count_nonzero(labels < 0)),
         "partitions": model.partitions,

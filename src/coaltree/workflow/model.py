@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from .._cut import Cut, change_cut, check_cut, describe_cut, explicit_rule
 from .._validation import check_memory
 from ..errors import InputError
-from ..inference.default_cut import DefaultCut, default_cut
 from ..inference.flat_clusters import (
+    are_exceptions,
     find_outliers,
     find_small_groups,
     flat_clusters,
@@ -28,6 +28,8 @@ from ..inference.flat_clusters import (
     min_cluster_rows,
 )
 from ..inference.greedy import GreedyResult, greedy
+from ..inference.partition import Partition, best_partition
+from ..inference.partition_chances import membership_chances, number_distribution
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
 from ..inference.preparation import are_extreme, find_odd_rows
 from ..inference.results import MCMCResult
@@ -73,6 +75,7 @@ Progress = Callable[[float, str], None]
 MAX_PREDICTION_TREES = 200  # of a sample of trees that have their own parameters
 MAX_CALIBRATION_ROWS = 1_000  # from which cells are hidden to calibrate intervals
 MAX_CALIBRATION_CELLS = 20_000  # of these that are predicted
+LEAST_SHOWN_CHANCE = 0.005  # of another number of clusters
 _CALIBRATION_STREAM = 1  # of random numbers, apart from that of the draws
 
 
@@ -141,7 +144,9 @@ class FittedModel:
     prediction_seed: int = 0
     known_predictor: Predictor | None = None  # None until the trees have been drawn
     known_concentrations: FloatArray | None = None  # None until intervals have been calibrated
-    _default_cuts: dict[int, DefaultCut] = field(default_factory=dict, init=False, repr=False)  # by minimum size
+    _partitions: dict[int, tuple[Tree, Partition]] = field(
+        default_factory=dict, init=False, repr=False
+    )  # by minimum size
 
     @property
     def tree(self) -> Tree:
@@ -205,40 +210,85 @@ class FittedModel:
     def clusters_chosen_by(self) -> str:
         """The rule that decided on the clusters.
 
-        One of `CUT_RULES` if the user gave it; "likelihood ratio" for a sample; otherwise "gap" if the heights of the tree show
-        a clear one, "one row", "no structure", "no structure within" or "distinct clusters".
+        One of `CUT_RULES` if the user gave it; otherwise "evidence", "one row", or "likelihood ratio" for a sample.
         """
         rule = explicit_rule(self.cluster_settings)
         if rule is not None:
             return rule
-        return "likelihood ratio" if self.sample is not None else self._default_cut(self.cluster_settings).reason
+        if self.sample is not None:
+            return "likelihood ratio"
+        return "one row" if self.tree.n_leaves == 1 else "evidence"
 
     @property
     def cut_words(self) -> str:
         """Where the tree was cut, as the end of the sentence "5 clusters, ..."."""
-        return describe_cut(self.cluster_settings, self.clusters_chosen_by, self.default_resolution)
+        chosen_by = self.clusters_chosen_by
+        return describe_cut(self.cluster_settings, chosen_by, self._number_words() if chosen_by == "evidence" else "")
 
-    @property
-    def default_resolution(self) -> float | None:
-        """The resolution of the clusters if it was chosen from the tree."""
-        if self.clusters_chosen_by != "distinct clusters":
-            return None
-        return self._default_cut(self.cluster_settings).resolution
+    def _number_words(self) -> str:
+        """Return how probable the number of clusters is, and the next best one if it is not improbable."""
+        chances = self.number_chances
+        others = [k for k in np.argsort(-chances, kind="stable").tolist() if k != self.n_clusters]
+        own = chances[self.n_clusters] if self.n_clusters < len(chances) else 0.0
+        words = f"probability {own:.2f}"
+        if others and chances[others[0]] >= LEAST_SHOWN_CHANCE:
+            words += f"; {count(others[0], 'cluster')}: {chances[others[0]]:.2f}"
+        return f" ({words})"
 
     def cut(self, cut: Cut) -> IntArray:
         """Return flat clusters: a cut of one tree, or what most trees of a sample agree on."""
         check_cut(cut, self.tree.n_leaves)
         if self.sample is not None:
             return self._cut_sample(self.sample, cut)
-        is_default = explicit_rule(cut) is None
-        if is_default:
-            cut = change_cut(cut, height_threshold=self._default_cut(cut).height)
-        return flat_clusters(self._tree_to_cut(cut), self.tree_matrix, self.process, cut, RATE, default=is_default)
+        tree, partition = self._partition(cut)
+        return flat_clusters(tree, self.tree_matrix, self.process, cut, RATE, partition)
 
-    def _tree_to_cut(self, cut: Cut) -> Tree:
-        """Return the tree, with rows above all others that have extreme cells and are too few to be a cluster."""
+    def _partition(self, cut: Cut) -> tuple[Tree, Partition]:
+        """Return the best partition and its tree, in which rows with extreme cells that are too few for a cluster join last."""
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, cut.n_clusters)
-        return hang_above(self.tree, find_odd_rows(self._tree_table[1], min_size))
+        if min_size not in self._partitions:
+            tree = hang_above(self.tree, find_odd_rows(self._tree_table[1], min_size))
+            self._partitions[min_size] = tree, self._best_partition(tree)
+        return self._partitions[min_size]
+
+    def _best_partition(self, tree: Tree) -> Partition:
+        return best_partition(tree, self.tree_matrix, self.process, 1 / (2 * RATE))
+
+    @cached_property
+    def _weighted_partitions(self) -> list[tuple[Tree, FloatArray, float]]:
+        """Trees with the scores of their nodes as clusters and weights: one, or those of the sample, thinned."""
+        if self.sample is None:
+            tree, partition = self._partition(self.cluster_settings)
+            return [(tree, partition.scores, 1.0)]
+        indices = np.unique(np.linspace(0, len(self.sample) - 1, MAX_PREDICTION_TREES).round().astype(int)).tolist()
+        trees = [self.sample.trees[k] for k in indices]
+        weights = self.sample.weights[indices] / self.sample.weights[indices].sum()
+        return [(tree, self._best_partition(tree).scores, w) for tree, w in zip(trees, weights.tolist(), strict=True)]
+
+    @cached_property
+    def number_chances(self) -> FloatArray:
+        """The probability of each number of clusters, from 0 on, over the partitions that the tree or trees allow."""
+        min_size = min_cluster_rows(self.cluster_settings.min_cluster_size, self.tree.n_leaves)
+        chances = np.zeros(2)
+        for tree, scores, weight in self._weighted_partitions:
+            own = number_distribution(tree, scores, min_size)
+            chances = np.pad(chances, (0, max(len(own) - len(chances), 0)))
+            chances[: len(own)] += weight * own
+        chances[1] += chances[0]  # without any group of that size all rows are one cluster
+        chances[0] = 0.0
+        return chances
+
+    @cached_property
+    def membership_chances(self) -> FloatArray:
+        """The mean probability, over the other rows of each cluster, that a row is in one cluster with them."""
+        assert self.labels is not None
+        return sum(
+            (
+                weight * membership_chances(tree, scores, self.labels)
+                for tree, scores, weight in self._weighted_partitions
+            ),
+            start=np.zeros((len(self.labels), self.n_clusters)),
+        )
 
     def _cut_sample(self, sample: TreeSample, cut: Cut) -> IntArray:
         """Return what most trees of a sample agree on."""
@@ -250,15 +300,6 @@ class FittedModel:
             rule = change_cut(cut, height_threshold=resolution_to_height(cut.resolution, RATE))
         together = co_clustering_matrix(sample, rule)
         return cut_by_agreement(together, cut.n_clusters, min_size=min_size, assign_outliers=cut.assign_outliers)
-
-    def _default_cut(self, cut: Cut) -> DefaultCut:
-        min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)
-        if min_size not in self._default_cuts:
-            n_real = to_encoded_table(self.encoding, self.matrix).real.shape[1]
-            self._default_cuts[min_size] = default_cut(
-                self._tree_to_cut(cut), self.tree_matrix, self.process, min_size, RATE, n_real
-            )
-        return self._default_cuts[min_size]
 
     def describe_small_groups(self, cut: Cut, labels: IntArray) -> list[str]:
         """Return a remark if clusters are smaller than `min_cluster_size`, or if separate groups are too small for clusters."""
@@ -275,7 +316,7 @@ class FittedModel:
                 ]
         if explicit_rule(cut) is None and cut.assign_outliers:
             outliers = self._find_outliers(cut)
-            if not len(outliers):
+            if not are_exceptions(outliers, n_rows):
                 return []
             names = listing([self.tree.leaf_names[row] for row in outliers.tolist()])
             return [
@@ -298,7 +339,7 @@ class FittedModel:
     def _find_outliers(self, cut: Cut) -> IntArray:
         """Return rows that are far from all others; in a sample, most trees must leave them outside of clusters, too."""
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)
-        outliers = find_outliers(self._tree_to_cut(cut), self._default_cut(cut).height, min_size)
+        outliers = find_outliers(*self._partition(cut), min_size)
         if self.sample is None or not len(outliers):
             return outliers
         outside = np.flatnonzero(self._cut_sample(self.sample, replace(cut, assign_outliers=False)) < 0)

@@ -1,0 +1,33 @@
+cimport cython
+from coaltree cimport _math as math
+from coaltree cimport _stop as stop
+
+
+@cython.locals(
+    n=Py_ssize_t, r=Py_ssize_t, moments="double[:, ::1]", free="Py_ssize_t[::1]", slot="Py_ssize_t[::1]",
+    factor="double[:, ::1]", n_free=Py_ssize_t, node=Py_ssize_t, g=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t,
+)
+cpdef log_determinants(
+    const Py_ssize_t[:, ::1] children, const double[::1] sizes, const double[:, ::1] points, const double[:, ::1] spread,
+    const double[::1] scales, const double[::1] weights, double[:, ::1] out
+)
+@cython.locals(at=Py_ssize_t, a=Py_ssize_t)
+cdef void _load_leaf(
+    const double[:, ::1] points, const double[:, ::1] spread, Py_ssize_t leaf, double[:, ::1] moments, Py_ssize_t i
+) noexcept nogil
+@cython.locals(at=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, share=double, product=double)
+cdef void _join(
+    double[:, ::1] moments, Py_ssize_t i, Py_ssize_t j, double size, double other, Py_ssize_t r
+) noexcept nogil
+@cython.locals(
+    r=Py_ssize_t, at=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, c=Py_ssize_t, pull=double, total=double, x=double
+)
+cdef double _log_determinant(
+    double[:, ::1] moments, Py_ssize_t i, double size, double scale, double weight, double[:, ::1] factor
+) noexcept nogil
+@cython.locals(n=Py_ssize_t, n_columns=Py_ssize_t, node=Py_ssize_t, g=Py_ssize_t, apart=double)
+cpdef best_sums(const Py_ssize_t[:, ::1] children, const double[:, ::1] scores, double[:, ::1] best)
+@cython.locals(n=Py_ssize_t, node=Py_ssize_t, apart=double, high=double, low=double)
+cpdef log_sums(const Py_ssize_t[:, ::1] children, const double[::1] scores, double[::1] totals)
+@cython.locals(n=Py_ssize_t, node=Py_ssize_t)
+cpdef add_downwards(const Py_ssize_t[:, ::1] children, double[::1] values)

@@ -1,0 +1,134 @@
+"""Passes over a tree for the partitions of its leaves into subtrees: moments of the rows below each node, best and total sums.
+
+The moments of a set of rows are their mean and their scatter, the sum of the products of deviations from it. Those of two sets
+together follow from their own without cancellation. Only the nodes whose parent is still to come are in memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import _math as math
+from ... import _stop as stop
+
+try:
+    import cython
+except ImportError:
+    from ..._nocython import cython
+
+
+def log_determinants(children, sizes, points, spread, scales, weights, out):
+    """Set ``out[v, g]`` to ``log det(s I + S + w n / (w + n) m m')`` for the mean m and the scatter S of the n rows below v.
+
+    `points` and `spread` have the shape (rows, r): the coordinates of rows, and variances that are added to the diagonal of the
+    scatter. `scales` and `weights` are s and w for each g.
+    """
+    n, r = points.shape[0], points.shape[1]
+    moments = np.empty((n // 2 + 3, r + r * (r + 1) // 2))  # the last two rows are for leaves
+    free, slot = np.arange(n // 2 + 1, dtype=np.intp), np.empty(2 * n - 1, dtype=np.intp)
+    factor = np.empty((r, r))
+    with cython.nogil:
+        n_free = n // 2 + 1
+        for node in range(n):
+            if node % stop.STRIDE == 0:
+                stop.poll()
+            _load_leaf(points, spread, node, moments, n // 2 + 1)
+            for g in range(scales.shape[0]):
+                out[node, g] = _log_determinant(moments, n // 2 + 1, 1.0, scales[g], weights[g], factor)
+        for k in range(n - 1):
+            if k % stop.STRIDE == 0:
+                stop.poll()
+            a, b = children[k, 0], children[k, 1]
+            if a < n <= b:  # a leaf joins the moments of a merge
+                a, b = b, a
+            if a < n:
+                n_free -= 1
+                slot[a] = free[n_free]
+                _load_leaf(points, spread, a, moments, slot[a])
+            if b < n:
+                slot[b] = n // 2 + 2
+                _load_leaf(points, spread, b, moments, slot[b])
+            _join(moments, slot[a], slot[b], sizes[a], sizes[b], r)
+            if b >= n:
+                free[n_free] = slot[b]
+                n_free += 1
+            slot[n + k] = slot[a]
+            for g in range(scales.shape[0]):
+                out[n + k, g] = _log_determinant(moments, slot[a], sizes[n + k], scales[g], weights[g], factor)
+
+
+def _load_leaf(points, spread, leaf, moments, i):
+    """Set moments to those of one row."""
+    at = points.shape[1]
+    for a in range(points.shape[1]):
+        moments[i, a] = points[leaf, a]
+        for _ in range(a):
+            moments[i, at] = 0.0
+            at += 1
+        moments[i, at] = spread[leaf, a]
+        at += 1
+
+
+def _join(moments, i, j, size, other, r):
+    """Set moments i to those of both sets together."""
+    at, share = r, other / (size + other)
+    for a in range(r):
+        for b in range(a + 1):
+            product = (moments[j, a] - moments[i, a]) * (moments[j, b] - moments[i, b])
+            moments[i, at] += moments[j, at] + size * share * product
+            at += 1
+    for a in range(r):
+        moments[i, a] += share * (moments[j, a] - moments[i, a])
+
+
+def _log_determinant(moments, i, size, scale, weight, factor):
+    """Return the log determinant of a matrix, see `log_determinants`, by its Cholesky factor."""
+    r, at, pull, total = factor.shape[0], factor.shape[0], weight * size / (weight + size), 0.0
+    for a in range(r):
+        for b in range(a + 1):
+            x = moments[i, at] + pull * moments[i, a] * moments[i, b]
+            for c in range(b):
+                x -= factor[a, c] * factor[b, c]
+            at += 1
+            if b < a:
+                factor[a, b] = x / factor[b, b]
+            else:
+                factor[a, a] = math.sqrt(x + scale)
+                total += math.log(x + scale)
+    return total
+
+
+def best_sums(children, scores, best):
+    """Set ``best[v]`` to the largest sum of scores over the partitions of the rows below v into subtrees, column by column."""
+    n, n_columns = children.shape[0] + 1, scores.shape[1]
+    with cython.nogil:
+        for node in range(2 * n - 1):
+            for g in range(n_columns):
+                best[node, g] = scores[node, g]
+                if node >= n:
+                    apart = best[children[node - n, 0], g] + best[children[node - n, 1], g]
+                    if apart > best[node, g]:
+                        best[node, g] = apart
+
+
+def log_sums(children, scores, totals):
+    """Set ``totals[v]`` to the log of the sum, over the partitions of the rows below v, of the exponential of their scores."""
+    n = children.shape[0] + 1
+    with cython.nogil:
+        for node in range(2 * n - 1):
+            totals[node] = scores[node]
+            if node >= n:
+                apart = totals[children[node - n, 0]] + totals[children[node - n, 1]]
+                high, low = apart, totals[node]
+                if low > high:
+                    high, low = low, high
+                totals[node] = high + math.log1p(math.exp(low - high))
+
+
+def add_downwards(children, values):
+    """Add to the value of each node those of all nodes above it."""
+    n = children.shape[0] + 1
+    with cython.nogil:
+        for node in range(2 * n - 2, n - 1, -1):
+            values[children[node - n, 0]] += values[node]
+            values[children[node - n, 1]] += values[node]

@@ -1,0 +1,116 @@
+"""The flat clusters of greatest evidence: the best partition of the rows into subtrees, and how sure it is.
+
+The evidence of a partition is a product over its clusters. A cluster of n rows with coordinates X has
+
+    score = log a + log Gamma(n) + log p(X).
+
+The first two terms are the prior of a Dirichlet process with concentration a. p(X) is the density of a Gaussian cluster whose
+mean and covariance are integrated out: the covariance is inverse Wishart with mean ``s I``, and the mean has the covariance of
+the cluster, times ``(1 - s) / s``, around that of the table. The share s of the variance that is within clusters is the one
+with the greatest evidence. One pass up the tree finds the best partition, into any subtrees, at whatever height:
+
+    best(node) = max(score(node), best(left) + best(right)).
+
+Groups below the minimum size pay for themselves like any cluster, so that rows far from all others are set apart and do not widen
+a cluster. `coaltree.inference.partition_chances` has sums in place of maxima.
+
+The coordinates are those of `coaltree.inference.principal_points`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..process.base import Process
+from ..tree.tree import Tree
+from .kernels.partitions import add_downwards, best_sums, log_determinants
+from .principal_points import principal_points
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+# `python benchmarks/clusters.py` and `python benchmarks/cuts.py` set these three. More dimensions separate more clusters, but
+# split those that are not Gaussian, as fewer degrees of freedom do; the concentration keeps noise in one cluster.
+N_DIMENSIONS, FREEDOM, CONCENTRATION = 8, 100.0, 0.01
+SHARES_WITHIN = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8])  # of the variance, that the evidence chooses from
+
+
+class Partition(NamedTuple):
+    """The best partition of the leaves of a tree into subtrees, and the scores of all nodes as clusters."""
+
+    nodes: IntArray  # the tops of its subtrees, in drawing order
+    scores: FloatArray  # (n_nodes,)
+
+
+def best_partition(tree: Tree, X: FloatArray, process: Process, height: float) -> Partition:
+    """Return the partition of greatest evidence that a tree allows.
+
+    Parameters
+    ----------
+    tree : Tree
+    X : ndarray of shape (n, D)
+        Its rows. NaN is a missing cell.
+    process : Process
+        A resolved one; it gives the coordinates.
+    height : float
+        Near which lineages of different clusters merge.
+
+    Returns
+    -------
+    Partition
+    """
+    if tree.n_leaves == 1:
+        return Partition(np.zeros(1, dtype=np.intp), np.zeros(1))
+    scores = score_nodes(tree, *principal_points(tree, X, process, height, N_DIMENSIONS))
+    best = np.empty_like(scores)
+    best_sums(tree.children, scores, best)
+    chosen = int(best[-1].argmax())
+    apart = np.append(np.zeros(tree.n_leaves, dtype=bool), np.empty(tree.n_leaves - 1, dtype=bool))
+    apart[tree.n_leaves :] = best[tree.n_leaves :, chosen] > scores[tree.n_leaves :, chosen]
+    inside = np.where(apart, 0.0, 1.0)
+    add_downwards(tree.children, inside)  # the number of nodes at or above each that are not split
+    nodes = np.flatnonzero(~apart & (inside == 1))
+    return Partition(nodes[np.argsort(tree.first_positions[nodes])], scores[:, chosen].copy())
+
+
+def score_nodes(tree: Tree, points: FloatArray, spread: FloatArray) -> FloatArray:
+    """Return the log evidence of the rows below each node as one cluster, eq. (10.1), for each share of variance within.
+
+    Parameters
+    ----------
+    tree : Tree
+    points : ndarray of shape (n, r)
+        Coordinates of the rows, with mean 0.
+    spread : ndarray of shape (n, r)
+        Variances of the coordinates, from what is not known of the cells.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes, n_shares)
+    """
+    r = points.shape[1]
+    counts, place = np.unique(tree.leaf_counts, return_inverse=True)
+    prior = np.array([math.log(CONCENTRATION) + math.lgamma(count) for count in counts.tolist()])
+    if r == 0:  # all rows are equal
+        return np.repeat(prior[place, None], len(SHARES_WITHIN), axis=1)
+    variance = float((points**2 + spread).mean())
+    freedom = r + FREEDOM
+    scales, weights = SHARES_WITHIN * variance * (freedom - r - 1), SHARES_WITHIN / (1 - SHARES_WITHIN)
+    log_dets = np.empty((tree.n_nodes, len(scales)))
+    sizes = tree.leaf_counts.astype(np.float64)
+    log_determinants(tree.children, sizes, points, spread, scales, weights, log_dets)
+    gammas = np.array([_log_gamma((freedom + count) / 2, r) for count in counts.tolist()])
+    by_count = prior + gammas - _log_gamma(freedom / 2, r) - counts * r / 2 * math.log(math.pi)
+    by_share = freedom / 2 * r * np.log(scales) + r / 2 * np.log(weights / (weights + counts[:, None]))
+    log_dets *= -(freedom + sizes[:, None]) / 2
+    log_dets += (by_count[:, None] + by_share)[place]
+    return log_dets
+
+
+def _log_gamma(a: float, r: int) -> float:
+    """Return the log of the multivariate gamma function, without its constant."""
+    return sum(math.lgamma(a - j / 2) for j in range(r))

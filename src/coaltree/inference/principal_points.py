@@ -1,0 +1,130 @@
+"""Rows as points in a few dimensions, for the evidence of clusters: their first principal components.
+
+They come from the points that the process gives to the neighbour search. Two kinds of cells are known less well than they seem.
+A *missing* cell is described by the nearest clade in which enough rows have the column: it gets their mean, and their variance
+counts as spread. *Equal* cells stand for a stretch of values. If the cells of a column came from a normal distribution, those of
+a value that a share p of them has would lie in a stretch of probability p, and the variance within it counts as spread. So the
+combinations of a few yes/no columns are no clusters, and whole numbers are no peaks.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..process.base import Process
+from ..process.layout import read_messages
+from ..tree.tree import Tree
+
+FloatArray = NDArray[np.float64]
+
+MIN_DONORS = 10  # rows of a clade that describe a missing cell, as many as fill it for the search
+MAX_GRAM = 500  # columns or rows, up to which the matrix of all products is made
+LEAST_TIE = 1e-3  # share of the cells of a column, below which equal ones lack next to nothing
+LEAST_SHARE = 1e-9  # of the largest variance, below which a component is rounding
+
+
+def principal_points(
+    tree: Tree, X: FloatArray, process: Process, height: float, n_dimensions: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the first principal components of rows and the variances that are not known, both of shape (n, r).
+
+    Parameters
+    ----------
+    tree : Tree
+    X : ndarray of shape (n, D)
+        Its rows. NaN is a missing cell.
+    process : Process
+        A resolved one; it gives the coordinates.
+    height : float
+        Near which lineages of different clusters merge.
+    n_dimensions : int
+        The largest r; fewer if the other components have no variance.
+    """
+    forest = process.forest(X, len(X))
+    columns: list[FloatArray] = []
+    lacking: list[FloatArray] = []
+    previous = np.full(len(X), np.nan)
+    for coordinates in process.coordinates(read_messages(forest, slice(0, len(X))), height):
+        column = coordinates.astype(np.float64)
+        known = ~np.isnan(column)
+        if not known.any():
+            continue
+        variance = float(column[known].var())
+        if _are_opposites(column, previous):  # those of yes and no: what one lacks, the other lacks as well
+            ratio = variance / float(previous[known].var())
+            columns[-1] *= math.sqrt(1 + ratio)
+            lacking[-1] *= 1 + ratio
+            previous = np.full(len(X), np.nan)
+            continue
+        previous = column
+        lost = np.zeros(len(column))
+        lost[known] = variance * _lost_variance(column[known])
+        if not known.all():
+            column, lost[~known] = _fill(tree, column, known)
+        columns.append(column - column.mean())
+        lacking.append(lost)
+    points, spread = (np.array(part, dtype=np.float64).reshape(-1, tree.n_leaves) for part in (columns, lacking))
+    axes = _principal_axes(points, n_dimensions)
+    return np.ascontiguousarray(points.T @ axes), np.ascontiguousarray(spread.T @ axes**2)
+
+
+def _principal_axes(points: FloatArray, n_dimensions: int) -> FloatArray:
+    """Return the first principal axes of centred points, shape ``(n_columns, r)``."""
+    wide = points.shape[0] > points.shape[1]
+    side = points.T if wide else points
+    if len(side) <= MAX_GRAM:
+        values, vectors = np.linalg.eigh(side @ side.T)
+    else:
+        from scipy.sparse.linalg import LinearOperator, eigsh  # slow to import
+
+        products = LinearOperator((len(side),) * 2, matvec=lambda v: side @ (side.T @ v), dtype=np.float64)
+        values, vectors = eigsh(products, n_dimensions, v0=np.linspace(1.0, 2.0, len(side)))
+    order = np.argsort(-values)[:n_dimensions]
+    order = order[values[order] > max(LEAST_SHARE * values.max(initial=0.0), np.finfo(float).tiny)]
+    axes: FloatArray = points @ vectors[:, order] / np.sqrt(values[order]) if wide else vectors[:, order]
+    return axes
+
+
+def _are_opposites(column: FloatArray, other: FloatArray) -> bool:
+    """Return whether a column is the negative of another in other units, up to the rounding of single precision."""
+    known = ~np.isnan(column)
+    if not np.array_equal(known, ~np.isnan(other)):
+        return False
+    a, b = (part[known] - part[known].mean() for part in (column, other))
+    return float(a @ b) < -(1 - 1e-9) * math.sqrt(float(a @ a) * float(b @ b))
+
+
+def _lost_variance(cells: FloatArray) -> FloatArray:
+    """Return, for each cell, the variance of a standard normal variable within the stretch that its value stands for."""
+    _, inverse, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    lost, normal = np.zeros(len(counts)), NormalDist()
+    last = np.cumsum(counts)
+    for group in np.flatnonzero(counts > max(1, LEAST_TIE * len(cells))).tolist():
+        bounds = (last[group] - counts[group]) / len(cells), last[group] / len(cells)
+        ends = [normal.inv_cdf(p) if 0 < p < 1 else 0.0 for p in bounds]
+        heights = [normal.pdf(z) if 0 < p < 1 else 0.0 for z, p in zip(ends, bounds, strict=True)]
+        share = counts[group] / len(cells)
+        mean = (heights[0] - heights[1]) / share
+        lost[group] = max(1 + (ends[0] * heights[0] - ends[1] * heights[1]) / share - mean**2, 0.0)
+    return lost[inverse]
+
+
+def _fill(tree: Tree, column: FloatArray, known: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    """Return the column with missing cells filled, and the variances of these, from the nearest clades with enough cells."""
+    order, first, last = tree.leaf_order, tree.first_positions, tree.first_positions + tree.leaf_counts
+    own = np.where(known, column - column[known].mean(), 0.0)[order]
+    totals = [np.append(0.0, np.cumsum(part)) for part in (known[order].astype(np.float64), own, own**2)]
+    counts, sums, squares = (total[last] - total[first] for total in totals)
+    is_source = counts >= min(MIN_DONORS, int(known.sum()))
+    rows = np.flatnonzero(~known)
+    source = rows.copy()
+    while len(below := np.flatnonzero(~is_source[source])):
+        source[below] = tree.parents[source[below]]
+    mean = sums[source] / counts[source]
+    filled = column.copy()
+    filled[rows] = column[known].mean() + mean
+    return filled, np.maximum(squares[source] / counts[source] - mean**2, 0.0)
