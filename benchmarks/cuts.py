@@ -10,8 +10,7 @@ mean adjusted Rand index against the blobs.
 A second table has blobs of scikit-learn's ``make_blobs`` with its default spread, 300 rows each, which overlap more in fewer
 columns. Ward's method is given the number of blobs, the Gaussian mixture (full covariances) chooses it by BIC.
 
-``--noise`` prints what the bounds for noise in ``inference/default_cut.py`` (NOISE_HEIGHT and NOISE_SILHOUETTE) were fitted to:
-the median and the largest highest split of tables of Gaussian noise, and the largest silhouette of their cuts.
+A third table counts how many tables of noise of several kinds stay in one cluster.
 """
 
 from __future__ import annotations
@@ -27,17 +26,13 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 import coaltree as ct
-from coaltree.inference.default_cut import score_cuts
-from coaltree.inference.flat_clusters import min_cluster_rows
-from coaltree.tree.cut import split_heights
-from coaltree.workflow.processes import RATE
 
 N_ROWS, N_COLUMNS = 200, 5
 LEAST_DISTANCE = 8.0
 BLOBS = (1, 3, 4, 5, 6, 7, 8)
 RESOLUTIONS = (0.1, 0.2, 0.4, 0.6)
 MADE_BLOBS = ((2, 2), (3, 2), (5, 2), (8, 2), (3, 1), (5, 3), (10, 3), (5, 5), (10, 5), (20, 10))  # (blobs, columns)
-NOISE_ROWS, NOISE_COLUMNS = (10, 20, 40, 75, 150, 300, 600), (1, 2, 3, 5, 10, 20, 40)
+NOISE = ((60, 10), (200, 5), (400, 5), (30, 20))  # rows and columns
 MAX_MIXTURE = 12  # components that BIC chooses from
 CUTS = ("default", *(f"resolution {value:g}" for value in RESOLUTIONS), "default, Brownian", "number of blobs")
 
@@ -87,33 +82,25 @@ def compare_on_made_blobs(n_tables):
         print(f"| {n_blobs}, {n_columns} | {' | '.join(f'{mean:.2f}' for mean in means)} |", flush=True)
 
 
-def measure_noise(n_tables):
-    """Print the heights and silhouettes of tables of noise."""
-    print("| rows, columns | highest split: median | largest | silhouette: largest |\n|---|---|---|---|")
-    for n_rows in NOISE_ROWS:
-        for n_columns in NOISE_COLUMNS:
-            heights, silhouettes = [], []
-            for seed in range(n_tables):
-                X = np.random.default_rng(seed).normal(size=(n_rows, n_columns))
-                model = ct.CoalescentClustering().fit(X)
-                min_size = min_cluster_rows(model.min_cluster_size, n_rows)
-                heights.append(split_heights(model.tree_, min_size)[0])
-                scores = score_cuts(model.tree_, model._model.tree_matrix, model.process_, min_size, RATE)
-                silhouettes.append(scores.silhouette.max())
-            row = np.median(heights), max(heights), max(silhouettes)
-            print(f"| {n_rows}, {n_columns} | {' | '.join(f'{value:.2f}' for value in row)} |", flush=True)
+def count_noise(n_tables):
+    """Print the third table."""
+    print("\n| noise: rows, columns | Gaussian | uniform | coin tosses |\n|---|---|---|---|")
+    for n_rows, n_columns in NOISE:
+        counts = np.zeros(3, dtype=int)
+        for seed in range(n_tables):
+            rng = np.random.default_rng(seed)
+            shape = n_rows, n_columns
+            for kind, X in enumerate((rng.normal(size=shape), rng.random(shape), rng.random(shape) < 0.5)):
+                counts[kind] += ct.CoalescentClustering().fit(X).n_clusters_ == 1
+        print(f"| {n_rows}, {n_columns} | {' | '.join(f'{count} of {n_tables}' for count in counts)} |", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="two tables of each kind")
-    parser.add_argument("--noise", action="store_true", help="only the heights and silhouettes of noise")
     options = parser.parse_args()
     n_tables = 2 if options.quick else 20
     warnings.simplefilter("ignore", ct.errors.InputWarning)
-    if options.noise:
-        measure_noise(n_tables)
-        return
     print(f"| table | {' | '.join(CUTS)} |\n|---|{'---|' * len(CUTS)}")
     for n_blobs in BLOBS:
         counts, indices = np.empty((2, n_tables, len(CUTS)))
@@ -129,6 +116,7 @@ def main():
         ]
         print(f"| {'noise' if n_blobs == 1 else f'{n_blobs} blobs'} | {' | '.join(cells)} |", flush=True)
     compare_on_made_blobs(n_tables)
+    count_noise(n_tables)
 
 
 if __name__ == "__main__":

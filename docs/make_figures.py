@@ -57,6 +57,21 @@ def animals() -> None:
     save(axes["links"].figure, "tanglegram.png")
 
 
+def partition() -> None:
+    """Draw clusters at different heights: three narrow blobs and a wide one, and their tree."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(4), [60, 60, 60, 120])
+    centres, widths = np.array([[0, 0], [4, 0], [0, 4], [14, 4]]), np.array([0.5, 0.5, 0.5, 2.0])
+    points = centres[classes] + rng.normal(size=(300, 2)) * widths[classes, None]
+    model = ct.CoalescentClustering().fit(points)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 4), layout="constrained")
+    colors = ["tab:blue", "tab:orange", "tab:green", "tab:purple"]
+    left.scatter(*points.T, s=12, c=[colors[label] for label in model.labels_])
+    left.set(xlabel="x", ylabel="y")
+    ct.plot_dendrogram(model.tree_, labels=model.labels_, colors=colors, ax=right, leaf_names=False)
+    save(figure, "partition.png")
+
+
 def flowers() -> None:
     """Draw the density of two measures of flowers, and the lineages of their tree."""
     model = ct.CoalescentClustering().fit(iris(2)[["sepal length", "petal length"]])
@@ -122,5 +137,5 @@ def names_of(page: str, last: str) -> dict[str, object]:
 
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
-    for name in sys.argv[1:] or ("animals", "flowers", "samples", "chains", "pages"):
+    for name in sys.argv[1:] or ("animals", "partition", "flowers", "samples", "chains", "pages"):
         globals()[name]()

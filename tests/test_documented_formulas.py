@@ -16,6 +16,10 @@ from scipy.optimize import minimize_scalar
 
 import coaltree as ct
 from coaltree.inference.evidence import Steps, draw_from_prior
+from coaltree.inference.kernels.partitions import best_sums
+from coaltree.inference.partition import CONCENTRATION, FREEDOM, SHARES_WITHIN, score_nodes
+from coaltree.inference.partition_chances import cluster_chances, membership_chances
+from coaltree.inference.principal_points import _lost_variance
 from coaltree.inference.tempering import TemperedChain, heated_powers
 from coaltree.predict.calibration import LOG_CONCENTRATIONS, SPREADS, calibrated_deviate, fit_concentrations
 from coaltree.predict.mixtures import LEVELS
@@ -442,6 +446,54 @@ def test_merge_ratio_formula():
     f = 1 / math.sqrt(1.3)
     _, log_z = climb(stationary.tree, [(f * row, f) for row in rows], stationary_merge)
     np.testing.assert_allclose(stationary.log_ratios, log_z)
+
+
+@formula("10.3", "10.4", "10.5", "10.6")
+def test_evidence_of_partition_formulas():
+    points, share = X - X.mean(axis=0), 4  # of the shares of variance within clusters
+    log_scores = score_nodes(TREE, points, np.zeros_like(points))
+    r, nu, s = 2, 2 + FREEDOM, float(SHARES_WITHIN[share])
+    kappa, psi = s / (1 - s), (nu - r - 1) * s * np.mean(points**2) * np.eye(r)
+    for node in range(TREE.n_nodes):
+        rows = points[TREE.leaves_below(node)]
+        n, mean = len(rows), rows.mean(axis=0)
+        C = (rows - mean).T @ (rows - mean)
+        expected = math.log(CONCENTRATION) + math.lgamma(n)
+        expected += special.multigammaln((nu + n) / 2, r) - special.multigammaln(nu / 2, r)
+        expected += -n * r / 2 * math.log(math.pi) + r / 2 * math.log(kappa / (kappa + n))
+        expected += nu / 2 * math.log(np.linalg.det(psi))
+        expected -= (nu + n) / 2 * math.log(np.linalg.det(psi + C + kappa * n / (kappa + n) * np.outer(mean, mean)))
+        assert log_scores[node, share] == pytest.approx(expected)
+    S = np.exp(log_scores[:, share] - np.log(np.exp(log_scores[:, share]).max()))
+    T, best = S.copy(), np.log(S)
+    for node, (a, b) in enumerate(TREE.children.tolist(), start=4):
+        T[node] += T[a] * T[b]
+        best[node] = max(best[node], best[a] + best[b])
+    found = np.empty((7, 1))
+    best_sums(TREE.children, np.log(S)[:, None], found)
+    np.testing.assert_allclose(found[:, 0], best)
+    apart = 1 - S / T
+    P = (
+        S
+        / T
+        * np.array(
+            [apart[4] * apart[6], apart[4] * apart[6], apart[5] * apart[6], apart[5] * apart[6], *[apart[6]] * 2, 1]
+        )
+    )
+    np.testing.assert_allclose(cluster_chances(TREE, np.log(S)), P)
+    together = membership_chances(TREE, np.log(S), np.arange(4))
+    np.testing.assert_allclose(together[0], [1, P[4] + P[6], P[6], P[6]])
+
+
+@formula("10.7")
+def test_variance_that_equal_cells_lack_formula():
+    """By the variance of a truncated normal distribution."""
+    actual, z = _lost_variance(np.repeat([1.0, 2.0, 7.0], [2, 5, 3])), stats.norm.ppf([0, 0.2, 0.7, 1])
+    expected = [stats.truncnorm(low, high).var() for low, high in pairwise(z)]
+    np.testing.assert_allclose(actual, np.repeat(expected, [2, 5, 3]), atol=1e-7)
+    p, phi = 0.5, stats.norm.pdf(z[1:3])
+    formula = 1 + (z[1] * phi[0] - z[2] * phi[1]) / p - ((phi[0] - phi[1]) / p) ** 2
+    assert actual[4] == pytest.approx(formula)
 
 
 @formula("11.1")

@@ -1,4 +1,4 @@
-"""The flat clusters of greatest evidence: the best partition of the rows into subtrees, and how sure it is.
+"""The flat clusters of greatest evidence: the best partition of the rows into subtrees.
 
 The evidence of a partition is a product over its clusters. A cluster of n rows with coordinates X has
 
@@ -9,10 +9,10 @@ mean and covariance are integrated out: the covariance is inverse Wishart with m
 the cluster, times ``(1 - s) / s``, around that of the table. The share s of the variance that is within clusters is the one
 with the greatest evidence. One pass up the tree finds the best partition, into any subtrees, at whatever height:
 
-    best(node) = max(score(node), best(left) + best(right)).
+    best(node) = max(score(node), best(left) + best(right)),
 
-Groups below the minimum size pay for themselves like any cluster, so that rows far from all others are set apart and do not widen
-a cluster. `coaltree.inference.partition_chances` has sums in place of maxima.
+eq. (10.4). Groups below the minimum size pay for themselves like any cluster, so that rows far from all others are set apart and
+do not widen a cluster. `coaltree.inference.partition_chances` has sums in place of maxima.
 
 The coordinates are those of `coaltree.inference.principal_points`.
 """
@@ -35,7 +35,7 @@ IntArray = NDArray[np.intp]
 
 # `python benchmarks/clusters.py` and `python benchmarks/cuts.py` set these three. More dimensions separate more clusters, but
 # split those that are not Gaussian, as fewer degrees of freedom do; the concentration keeps noise in one cluster.
-N_DIMENSIONS, FREEDOM, CONCENTRATION = 8, 100.0, 0.01
+N_DIMENSIONS, FREEDOM, CONCENTRATION = 8, 100.0, 0.05
 SHARES_WITHIN = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8])  # of the variance, that the evidence chooses from
 
 
@@ -78,7 +78,7 @@ def best_partition(tree: Tree, X: FloatArray, process: Process, height: float) -
 
 
 def score_nodes(tree: Tree, points: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return the log evidence of the rows below each node as one cluster, eq. (10.1), for each share of variance within.
+    """Return the log evidence of the rows below each node as one cluster, eq. (10.3), for each share of variance within.
 
     Parameters
     ----------

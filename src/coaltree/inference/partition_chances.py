@@ -15,7 +15,7 @@ LEAST_CHANCE = 1e-9  # of a node not to be inside of a cluster, below which its 
 
 
 def cluster_chances(tree: Tree, scores: FloatArray) -> FloatArray:
-    """Return the probability of each node to be a cluster, over all partitions that the tree allows, eq. (10.3).
+    """Return the probability of each node to be a cluster, over all partitions that the tree allows, eq. (10.5).
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def number_distribution(tree: Tree, scores: FloatArray, min_size: int) -> FloatA
 
 
 def membership_chances(tree: Tree, scores: FloatArray, labels: IntArray) -> FloatArray:
-    """Return the mean probability, over the other rows of each cluster, that a row is in one cluster with them, eq. (10.4).
+    """Return the mean probability, over the other rows of each cluster, that a row is in one cluster with them, eq. (10.6).
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ def _are_opposites(column: FloatArray, other: FloatArray) -> bool:
 
 
 def _lost_variance(cells: FloatArray) -> FloatArray:
-    """Return, for each cell, the variance of a standard normal variable within the stretch that its value stands for."""
+    """Return, for each cell, the variance of a standard normal variable within the stretch of its value, eq. (10.7)."""
     _, inverse, counts = np.unique(cells, return_inverse=True, return_counts=True)
     lost, normal = np.zeros(len(counts)), NormalDist()
     last = np.cumsum(counts)
