@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..process.base import Process
-from ..process.layout import read_messages
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -48,7 +47,7 @@ def principal_points(
     columns: list[FloatArray] = []
     lacking: list[FloatArray] = []
     previous = np.full(len(X), np.nan)
-    for coordinates in process.coordinates(read_messages(forest, slice(0, len(X))), height):
+    for coordinates in process.lineage_points(forest, len(X), height):
         column = coordinates.astype(np.float64)
         known = ~np.isnan(column)
         if not known.any():
