@@ -46,7 +46,7 @@ class Partition(NamedTuple):
     scores: FloatArray  # (n_nodes,)
 
 
-def best_partition(tree: Tree, X: FloatArray, process: Process, height: float) -> Partition:
+def best_partition(tree: Tree, X: FloatArray, process: Process, height: float, n_apart: int = 0) -> Partition:
     """Return the partition of greatest evidence that a tree allows.
 
     Parameters
@@ -58,6 +58,8 @@ def best_partition(tree: Tree, X: FloatArray, process: Process, height: float) -
         A resolved one; it gives the coordinates.
     height : float
         Near which lineages of different clusters merge.
+    n_apart : int, default 0
+        Number of the last merges that no cluster contains.
 
     Returns
     -------
@@ -66,11 +68,11 @@ def best_partition(tree: Tree, X: FloatArray, process: Process, height: float) -
     if tree.n_leaves == 1:
         return Partition(np.zeros(1, dtype=np.intp), np.zeros(1))
     scores = score_nodes(tree, *principal_points(tree, X, process, height, N_DIMENSIONS))
+    scores[tree.n_nodes - n_apart :] = -np.inf
     best = np.empty_like(scores)
     best_sums(tree.children, scores, best)
     chosen = int(best[-1].argmax())
-    apart = np.append(np.zeros(tree.n_leaves, dtype=bool), np.empty(tree.n_leaves - 1, dtype=bool))
-    apart[tree.n_leaves :] = best[tree.n_leaves :, chosen] > scores[tree.n_leaves :, chosen]
+    apart = best[:, chosen] > scores[:, chosen]
     inside = np.where(apart, 0.0, 1.0)
     add_downwards(tree.children, inside)  # the number of nodes at or above each that are not split
     nodes = np.flatnonzero(~apart & (inside == 1))

@@ -244,15 +244,16 @@ class FittedModel:
         return flat_clusters(tree, self.tree_matrix, self.process, cut, RATE, partition)
 
     def _partition(self, cut: Cut) -> tuple[Tree, Partition]:
-        """Return the best partition and its tree, in which rows with extreme cells that are too few for a cluster join last."""
+        """Return the best partition and its tree, in which rows with extreme cells that are too few for a cluster are apart."""
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, cut.n_clusters)
         if min_size not in self._partitions:
-            tree = hang_above(self.tree, find_odd_rows(self._tree_table[1], min_size))
-            self._partitions[min_size] = tree, self._best_partition(tree)
+            odd = find_odd_rows(self._tree_table[1], min_size)
+            tree = hang_above(self.tree, odd)
+            self._partitions[min_size] = tree, self._best_partition(tree, len(odd))
         return self._partitions[min_size]
 
-    def _best_partition(self, tree: Tree) -> Partition:
-        return best_partition(tree, self.tree_matrix, self.process, 1 / (2 * RATE))
+    def _best_partition(self, tree: Tree, n_apart: int = 0) -> Partition:
+        return best_partition(tree, self.tree_matrix, self.process, 1 / (2 * RATE), n_apart)
 
     @cached_property
     def _weighted_partitions(self) -> list[tuple[Tree, FloatArray, float]]:
