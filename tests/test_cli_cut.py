@@ -142,7 +142,7 @@ FACTS = {
     "missing_share": 0.0, "tree_height": 1.0, "log_joint": -3.0, "inference": "greedy", "n_clusters": 1,
     "clusters_chosen_by": "n_clusters", "cluster_sizes": [9], "zero_heights": None, "n_rows": 9,
     "columns": [{"used": True}], "search": "exact", "neighbor_recall": None, "parameters": {},
-    "clusters_chosen_in_words": "as requested", "n_outliers": 0,
+    "clusters_chosen_in_words": "as requested", "n_outliers": 0, "partitions": [],
 }  # fmt: skip
 
 
