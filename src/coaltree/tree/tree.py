@@ -423,8 +423,6 @@ def check_leaf_names(leaf_names: Sequence[str] | None, n_leaves: int) -> tuple[s
     if leaf_names is None:
         return tuple(map(str, range(n_leaves)))
     try:
-        if isinstance(leaf_names, str):
-            raise TypeError
         names = tuple(map(str, leaf_names))
     except Exception:  # no sequence, or names that cannot be converted to text
         raise InputError(f"leaf_names is {quote(leaf_names)}; it must be a list of names, one for each leaf.") from None
