@@ -171,7 +171,7 @@ def _no_figures_left():
 def test_dendrogram_shows_support(fitted):
     axes = ct.plot_dendrogram(fitted.tree_)
     written = [text.get_text() for text in axes.texts]
-    assert written == [f"{100 * share:.0f}" for share in fitted.tree_.support[:-1]]
+    assert written == [f"{100 * share:.0f}" for share in fitted.tree_.support[-2::-1]]  # the oldest first
     assert not ct.plot_dendrogram(fitted.tree_, support=False).texts
     plain = ct.Tree(fitted.tree_.children, fitted.tree_.heights)
     assert not ct.plot_dendrogram(plain).texts
