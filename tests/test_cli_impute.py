@@ -387,3 +387,12 @@ def test_failed_impute_leaves_no_partial_files(command, tmp_path, monkeypatch, p
         command("impute", "t.csv", "-o", "o.csv", "--draws", "3", "--sd", "s.csv", *OPTIONS), named, code=code
     )
     assert contents(tmp_path) == before
+
+
+def test_codes_keep_leading_zeros(command, tmp_path):
+    rows = [("ab"[k % 2], k % 2 + 0.01 * k, ("01067", "20095")[k % 2]) for k in range(12)]
+    lines = ["kind,x,zip", *(f"{kind},{x:g},{code if k else ''}" for k, (kind, x, code) in enumerate(rows))]
+    (tmp_path / "zip.csv").write_text("\n".join(lines) + "\n")
+    assert command("impute", "zip.csv", "-o", "filled.csv")[0] == 0
+    filled = (tmp_path / "filled.csv").read_text().splitlines()
+    assert filled == [lines[0], "a,0,01067", *lines[2:]]

@@ -102,6 +102,39 @@ def test_column_types_are_inferred(write):
     assert read_file(write("d,x\n2020-02-30,1\n2020-02-28,1\n"), id_column="").frame["d"].dtype == pl.String
 
 
+@pytest.mark.parametrize(
+    ("cells", "is_text"),
+    [
+        (["20095", "", "01067", "80331"], True),
+        (["1", "00", "2", "3"], True),
+        (["01067", "20095", "AD100", "unknown"], True),
+        (["00340434161094027318", "10340434161094027318", "1", "2"], True),
+        (["0", "10", "20", "100"], False),
+        (["-05", "03", "10", "00"], False),
+        (["007.5", "012", "010", "0.5"], False),
+        (["0.5", "0", "1e5", "0e1"], False),
+    ],
+)
+def test_integers_with_leading_zeros_are_codes(write, cells, is_text):
+    path = write("x,zip\n" + "".join(f'{i * i},"{cell}"\n' for i, cell in enumerate(cells)))
+    column = read_file(path).frame["zip"]
+    assert (column.dtype == pl.String) == is_text
+    if is_text:
+        assert column.to_list() == [cell or None for cell in cells]
+        # In a frame of text they are codes too, which need no word.
+        assert read_columns(pd.DataFrame({"zip": [cell or None for cell in cells]})).remarks == ()
+
+
+def test_codes_can_be_declared_real(write):
+    assert read_file(write("x,y\n1,01\n1,10\n2,\n"), real=["y"]).frame["y"].to_list() == [1, 10, None]
+
+
+def test_leading_zeros_make_row_names(write):
+    file = read_file(write("id,x\n" + "".join(f"{i:03},{i % 3}\n" for i in range(1, 20))))
+    assert file.id_column == "id"
+    assert file.row_names[:2] == ("001", "002")
+
+
 def test_missing_value_markers_are_recognised(write):
     text = "x,y\n" + "".join(
         f"{na},1\n" for na in ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "#N/A")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from .._validation import quote
 from ..errors import InputError
 from .labels import ColumnContext, is_missing
-from .notation import Strays
+from .notation import Strays, are_codes
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
@@ -184,7 +184,11 @@ class TextCells:
     @property
     def categorical(self) -> bool:
         """Whether the cells are labels and not numbers written as text."""
-        return self.declared_text or None in self._parsed
+        return self.declared_text or None in self._parsed or self._are_codes
+
+    @property
+    def _are_codes(self) -> bool:
+        return are_codes([label for label in self._encoded[1] if isinstance(label, str)])
 
     def as_real(self, context: ColumnContext, reason: str) -> FloatArray:
         """Read numbers written as text, unless the type of the column is text."""
@@ -201,7 +205,7 @@ class TextCells:
     def find_strays(self, column: str) -> Strays | None:
         """Return the text in a column of mostly numbers, which is probably an error."""
         codes, labels = self._encoded
-        if self.order is not None or not labels:
+        if self.order is not None or not labels or self._are_codes:
             return None
         is_text = np.array([number is None for number in self._parsed])
         observed = codes >= 0
@@ -445,6 +449,8 @@ def find_number_text(
     if not _may_be_number_text(observed, categories, min_share):
         return None
     texts = [_to_short_text(category) for category in categories]
+    if are_codes(texts):
+        return None
     matches = [_NUMBER.fullmatch(text.strip()) for text in texts]
     units = [match["unit"].strip() if match else "" for match in matches]
     # Letters after a number are a unit if they are the same everywhere, and part of a name otherwise: 3a, 3b, 4a.

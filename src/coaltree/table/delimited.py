@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ..errors import InputError, InputWarning
 from .labels import listing
-from .notation import MIN_NUMBERS, Notation, Strays, find_notation, find_strays, read_time
+from .notation import LEADING_ZERO, MIN_NUMBERS, NO_CODE, Notation, Strays, find_notation, find_strays, read_time
 
 DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
 N_SAMPLE_RECORDS = 1000
@@ -416,7 +416,7 @@ def read_text_columns(
     typed_columns |= {name: _read_local(polars, texts[name]) for name in notations}
     strays: dict[str, Strays] = {}
     for name, column in texts.items():
-        if typed_columns[name].dtype == polars.String:
+        if typed_columns[name].dtype == polars.String and not _holds_codes(column):
             counts = _count_texts(polars, column)
             notation = _find_notation(counts, text.delimiter, bool(decimal))
             numbers = {} if notation is None else {cell: notation.read(cell) for cell in counts}
@@ -467,6 +467,8 @@ def _find_type(polars: Any, column: Any) -> Any:
     n_missing = column.null_count()
     if n_missing == len(column):
         return column.cast(polars.Float64)
+    if _holds_codes(column):
+        return column
     for dtype in (polars.Int64, polars.Float64):
         numbers = column.cast(dtype, strict=False)
         if numbers.null_count() == n_missing:
@@ -488,6 +490,11 @@ def _read_datetimes(polars: Any, column: Any) -> Any:
     """Read ISO 8601 times. Those with an offset are converted to UTC, those without count as UTC."""
     times = [None if text is None else read_time(text) for text in column.to_list()]
     return polars.Series(column.name, times, dtype=polars.Datetime("us"))
+
+
+def _holds_codes(column: Any) -> bool:
+    """Return what `coaltree.table.notation.are_codes` does, for any number of cells."""
+    return bool(column.str.contains(LEADING_ZERO).any()) and not bool(column.str.contains(NO_CODE).any())
 
 
 def _holds_in_all(mask: Any) -> bool:

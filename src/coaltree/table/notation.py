@@ -8,7 +8,7 @@ import io
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -45,6 +45,10 @@ MAX_WORD, MAX_WORDS = 20, 10
 """Characters of a word, and number of words, that advice on missing cells repeats."""
 MIN_UNITS = 0.9
 """The same for numbers with a unit, because such texts may also be names."""
+
+LEADING_ZERO = r"^0\d+$"
+NO_CODE = r"^[+-]\d|^\d*[.,]\d"
+"""A column in which some cell has a leading zero is one of codes, unless a cell has a sign or decimals."""
 
 _TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.]\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?",
@@ -191,6 +195,11 @@ def find_notation(
         if n_read > most:
             best, most = notation, n_read
     return best if most >= MIN_NUMBERS * total else None
+
+
+def are_codes(texts: Collection[str]) -> bool:
+    """Return whether the numbers of a column are codes, such as 01067: leading zeros tell them from numbers."""
+    return any(re.search(LEADING_ZERO, text) for text in texts) and not any(re.search(NO_CODE, text) for text in texts)
 
 
 def read_time(text: str) -> dt.datetime | None:

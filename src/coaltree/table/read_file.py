@@ -35,7 +35,7 @@ from .delimited import check_text, read_text_columns, to_utf8
 from .formats import HEAD_BYTES, decode_head, recognise_format, recognise_other_format
 from .labels import column_names, distinct_names, listing
 from .limits import check_file_size
-from .notation import Notation, Strays, describe_notations, strays_error
+from .notation import Notation, Strays, are_codes, describe_notations, strays_error
 
 if TYPE_CHECKING:
     import polars as pl
@@ -682,6 +682,8 @@ def _find_id_column(polars: Any, frame: Any, drop: Collection[str], declared_nam
 
 def _looks_numeric(polars: Any, column: Any) -> bool:
     """Return whether text is mostly numbers: measurements with a typing error, or in local notation."""
+    if are_codes(column.drop_nulls().to_list()):
+        return False
     n_text = column.cast(polars.Float64, strict=False).null_count()
     return 2 * n_text <= len(column) or find_number_text(np.arange(len(column)), column.to_list()) is not None
 
