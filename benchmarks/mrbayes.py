@@ -57,7 +57,7 @@ end;
 # Our priors: frequencies have the distribution of Dirichlet with one more count, spread evenly, and the rate of redraws has the
 # Gamma distribution of `coaltree.process.base`. Here it is the population size, in expected changes, which are fewer than
 # redraws. (With a clock of that rate and a fixed population size, MrBayes 3.2.7a has lower trees, though the model is the same.)
-FELSENSTEIN = """lset nst=1 rates=equal ploidy=haploid;
+FELSENSTEIN = """lset nst=1 rates={rates} ngammacat=4 ploidy=haploid;
 prset statefreqpr=dirichlet(1.25,1.25,1.25,1.25) brlenspr=clock:coalescence popsizepr=gamma({shape},{rate});
 prset clockvarpr=strict clockratepr=fixed(1);"""
 # MrBayes lets nobody choose the prior of the population size N of standard characters, which is exponential. Two lineages of a

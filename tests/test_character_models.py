@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import chisquare, kstest
 
 import coaltree as ct
 from coaltree.errors import InputError, InputWarning
 from coaltree.process.base import Process, WeightedTrees
 from coaltree.process.characters import first_rate
+from coaltree.process.site_rates import category_rates
 from coaltree.table.partition_file import parse_partitions
 from command_line import check_sentence, command_in
 from named import refused
@@ -124,6 +126,123 @@ def test_first_rate_is_that_of_the_coalescent():
     error = np.std(rates) / math.sqrt(len(rates))
     assert error < 0.05
     assert abs(np.mean(rates) - 0.5) < 5 * error + 0.05  # the estimate is of a convex function
+
+
+# -- rates of sites ----------------------------------------------------------------------------------------------------
+
+
+def varying(shape=0.5, rate=1.0):
+    return ct.Multinomial(rate, [0.1, 0.2, 0.3, 0.4], share_equilibrium=True, gamma_shape=shape)
+
+
+def test_mixture_sums_over_all_assignments_of_categories():
+    tree = ct.simulate_tree(4, 0)
+    process = varying(0.3, 0.7)
+    X = process.simulate(tree, 1, n_columns=3)
+    X[1, 2] = np.nan
+    rates = category_rates(0.3)
+    each = [
+        process.replace(site_rate=list(assigned)).log_likelihood(tree, X)
+        for assigned in itertools.product(rates, repeat=3)
+    ]
+    assert process.mixture_log_likelihood(tree, X) == pytest.approx(np.logaddexp.reduce(each) - 3 * math.log(4))
+    assert process.replace(gamma_shape=None).mixture_log_likelihood(tree, X) == pytest.approx(
+        process.replace(gamma_shape=200.0).mixture_log_likelihood(tree, X), abs=0.1
+    )
+
+
+def test_fit_of_gamma_rates_is_optimal_and_recovers_them():
+    tree, true = ct.simulate_tree(20, 3), varying().replace(hold_equilibrium=True)
+    X = true.simulate(tree, 4, n_columns=600)
+    fitted = ct.calibrate(true.replace(rate=3.0, gamma_shape=2.0), tree, X)
+
+    def loss(x):
+        candidate = true.replace(rate=math.exp(x[0]), gamma_shape=math.exp(x[1]))
+        return -candidate.mixture_log_likelihood(tree, X) - candidate.log_parameter_prior(X)
+
+    best = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-3}).x
+    assert [float(fitted.rate), fitted.gamma_shape] == pytest.approx(np.exp(best), rel=1e-2)
+    assert fitted.gamma_shape == pytest.approx(0.5, rel=0.25)  # about four standard errors
+    again = Process.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    assert again.log_likelihood(tree, X) == fitted.log_likelihood(tree, X)
+    assert again.mixture_log_likelihood(tree, X) == fitted.mixture_log_likelihood(tree, X)
+
+
+def test_gamma_rates_without_data_are_those_of_the_prior():
+    """Shapes from an exponential distribution, categories equally likely; one false alarm in a million."""
+    tree, X = ct.simulate_tree(3, 0), np.full((3, 5), np.nan)
+    process = varying().resolve(X)
+    sampler, rng, shapes, counts = process.sampler(X, True), np.random.default_rng(0), [], np.zeros(4)
+    for step in range(1_500):
+        process = sampler.draw(process, tree, rng)
+        if step % 5 == 4:  # successive shapes are similar
+            shapes.append(process.gamma_shape)
+            counts += (process.site_rate[:, None] == category_rates(process.gamma_shape)).sum(axis=0)
+    assert kstest(shapes, "expon").pvalue > 1e-6
+    assert chisquare(counts).pvalue > 1e-6
+
+
+def test_chains_recover_shape_and_height():
+    tree, true = ct.simulate_tree(8, 5), varying(0.5, 0.8)
+    X = true.simulate(tree, 6, n_columns=400)
+    sample = ct.mcmc(X, varying(2.0), 150, 2, draw_parameters=True, random_state=0)
+    shape = sample.parameters["gamma_shape"][:, sample.warmup :]
+    assert abs(shape.mean() - 0.5) < 4 * shape.std()
+    assert shape.std() < 0.2
+    product = (sample.traces["root_height"] * sample.parameters["rate"])[:, sample.warmup :]
+    assert abs(product.mean() - 0.8 * tree.heights[-1]) < 4 * product.std()
+    equal = ct.mcmc(X, true.replace(gamma_shape=None), 150, 2, draw_parameters=True, random_state=0)
+    without = (equal.traces["root_height"] * equal.parameters["rate"])[:, equal.warmup :]
+    assert without.mean() < product.mean() - 2 * product.std()  # equal rates find the tree too low
+    assert sample.processes()[3].site_rate.tolist() == [
+        sample.parameters[f"site_rate[{d}]"][0, sample.warmup + 3] for d in range(400)
+    ]
+
+
+def test_rates_from_everywhere(tmp_path, monkeypatch, capsys):
+    frame = ct.read_characters(PRIMATES)
+    model = fit(frame, rates="gamma", model="jc")
+    assert model.process_.gamma_shape is not None
+    assert len(set(model.process_.site_rate)) > 4
+    assert fit(frame, rates="equal").process_.to_dict() == fit(frame).process_.to_dict()
+    command = command_in(tmp_path, monkeypatch, capsys)
+    code, output, error = command("fit", PRIMATES, "--rates", "gamma", "--model", "jc", "-o", "out")
+    assert code == 0, error
+    assert "(JC+G4), all recorded" in output
+    facts = json.loads(Path("out/summary.json").read_text())
+    assert facts["partitions"][0]["gamma_shape"] == model.process_.gamma_shape
+    assert facts["settings"]["rates"] == "gamma"
+    again = ct.load_model(tmp_path / "out" / "model.coaltree")
+    assert again.process_.to_dict() == model.process_.to_dict()
+    assert again.get_params()["rates"] == "gamma"
+    sampled = fit(frame, rates="gamma", inference="mcmc", n_samples=8, n_chains=2, random_state=0)
+    assert {"gamma_shape", "site_rate[59]"} < set(sampled.sample_.parameters)
+    sampled.save("sampled.coaltree")
+    scores = sampled.score_samples(frame[:2])
+    assert ct.load_model("sampled.coaltree").score_samples(frame[:2]).tolist() == scores.tolist()
+    genes = {gene: frame.attrs["partitions"][gene] for gene in ("first_gene", "second_gene")}
+    parts = fit(frame, rates="gamma", partitions=genes).process_.subprocesses(60)
+    assert parts[0][0].gamma_shape != parts[1][0].gamma_shape
+
+
+def test_invalid_gamma_rates_are_refused():
+    frame = ct.read_characters(INSECTS)
+    with refused("rates 'gamma' 'standard' ascertainment 'variable' 'all'"):
+        fit(frame, rates="gamma")
+    assert fit(frame, rates="gamma", ascertainment="all").process_.relative_rate is not None
+    with refused("rates 'fast' 'equal' 'gamma'"):
+        fit(frame, rates="fast")
+    for wrong in (0.0, -1.0, math.nan, "flat", 1e9):
+        with refused("gamma_shape number 0.001 200"):
+            ct.Multinomial(gamma_shape=wrong)
+    with refused("gamma_shape one rate"):
+        ct.Multinomial([1.0, 2.0], gamma_shape=1.0)
+    with refused("gamma_shape ascertainment 'variable'"):
+        ct.Multinomial(gamma_shape=1.0, ascertainment="variable")
+    with refused("site_rate gamma_shape"):
+        ct.Multinomial(site_rate=[1.0])
+    with refused("gamma_shape evidence"):
+        ct.evidence([[0.0], [1.0]], ct.Multinomial(gamma_shape=1.0))
 
 
 # -- alphabets and defaults --------------------------------------------------------------------------------------------

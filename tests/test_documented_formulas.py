@@ -30,6 +30,7 @@ from coaltree.process.kernels.components import draw_missing, send_up
 from coaltree.process.multinomial import _best_equilibria, _best_noise, _best_rates, _draw_noise, expect_redraws
 from coaltree.process.normal_scores import WIDTHS, Marginal
 from coaltree.process.predictions import Predictions
+from coaltree.process.site_rates import category_rates
 from coaltree.tree.coalescent import Survival, pair_counts
 
 ROOT = Path(__file__).parent.parent
@@ -711,6 +712,54 @@ def test_ascertained_column_formula():
     for ascertainment, unrecorded in (("variable", np.trace(joint)), ("present", joint[0, 0])):
         process = ct.Multinomial(0.7, [Q], ascertainment=ascertainment)
         assert process.log_likelihood(tree, [[2], [1]]) == pytest.approx(np.log(joint[2, 1] / (1 - unrecorded)))
+
+
+@formula("5.8")
+def test_gamma_rates_formula():
+    """Means of the quarters by integration, and the mixture over them for a column of a cherry."""
+    for shape in (0.3, 1.0, 5.0):
+        gamma = stats.gamma(shape, scale=1 / shape)
+        ends = gamma.ppf(np.arange(5) / 4)
+        means = [4 * gamma.expect(lb=low, ub=high) for low, high in pairwise(ends)]
+        assert category_rates(shape) == pytest.approx(means, rel=1e-5)
+    tree = ct.Tree([[0, 1]], [0.0, 0.0, 0.4])
+    retention = np.exp(-2 * 0.7 * 0.4 * category_rates(0.3))
+    process = ct.Multinomial(0.7, [Q], gamma_shape=0.3)
+    expected = np.log(np.mean(Q[2] * (retention + (1 - retention) * Q[2])))
+    assert process.mixture_log_likelihood(tree, [[2], [2]]) == pytest.approx(expected)
+
+
+@formula("13.14")
+def test_draws_of_gamma_rates_formula():
+    """Means of the log shape and of each category are held to six standard errors of means of batches."""
+    process = ct.Multinomial(0.7, [Q] * 3, gamma_shape=1.0).resolve(CODES[:, [0, 0, 0]])
+    cells = np.column_stack([CODES[:, 0], [0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 2.0, np.nan]])
+    grid = np.linspace(np.log(1e-3), np.log(200), 80)
+    one = [ct.Multinomial(0.7, [Q] * 3, gamma_shape=float(np.exp(x))) for x in grid[1:-1]]
+    density = np.array([p.mixture_log_likelihood(TREE, cells) - p.gamma_shape for p in one]) + grid[1:-1]
+    mass = np.exp(density - density.max())
+    mass /= mass.sum()
+    slowest = np.zeros(3)
+    for share, p in zip(mass, one, strict=True):
+        logs = (
+            np.array(
+                [
+                    [ct.Multinomial(0.7 * r, [Q]).log_likelihood(TREE, cells[:, [d]]) for d in range(3)]
+                    for r in category_rates(p.gamma_shape)
+                ]
+            )
+            if share > 1e-4
+            else np.zeros((4, 3))
+        )
+        slowest += share * np.exp(logs - special.logsumexp(logs, axis=0))[0]
+    sampler, rng, draws = process.sampler(cells, True), np.random.default_rng(0), []
+    for _ in range(1_600):
+        process = sampler._draw_site_rates(process, process.gamma_shape, TREE, rng)
+        least = category_rates(process.gamma_shape)[0]
+        draws.append([np.log(process.gamma_shape), *(process.site_rate == least)])
+    batches = np.reshape(draws, (40, -1, 4)).mean(axis=1)
+    errors = batches.std(axis=0, ddof=1) / np.sqrt(40)
+    assert np.all(np.abs(batches.mean(axis=0) - [mass @ grid[1:-1], *slowest]) < 6 * errors + 5e-3)
 
 
 @formula("13.11")

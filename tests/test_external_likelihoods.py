@@ -130,6 +130,18 @@ def test_iqtree_agrees_on_ambiguity_codes(tmp_path):
     assert abs(without - ours) > 1
 
 
+@needs_iqtree
+@pytest.mark.parametrize("shape", [0.3, 2.0])
+def test_iqtree_agrees_on_gamma_rates(shape, tmp_path):
+    tree, X = alignment()
+    process = ct.Multinomial(JUKES_CANTOR, [[0.25] * 4] * X.shape[1], gamma_shape=shape)
+    ours = process.mixture_log_likelihood(tree, X)
+    rows = mrbayes.letters(X, bases=True)
+    theirs = iqtree_log_likelihood(rows, tree, tmp_path, "-st", "DNA", "-m", "JC+G4", "-a", str(shape))
+    assert theirs == pytest.approx(ours, abs=2e-3)
+    assert abs(process.log_likelihood(tree, X) - ours) > 1  # with equal rates: the comparison can fail
+
+
 @needs_mrbayes
 def test_mrbayes_agrees_on_ambiguity_codes(tmp_path):
     tree, X = alignment()

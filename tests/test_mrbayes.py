@@ -127,9 +127,11 @@ ALIGNMENTS = Path(os.environ.get("COALTREE_DATA", "")) / "phylogenetics"
 # Fewer rows of three alignments, with which chains of MrBayes mix in seconds.
 TABLES = {
     "primates": (EXAMPLES / "primates.nex", slice(None)),
+    "primates, gamma rates": (EXAMPLES / "primates.nex", slice(None)),
     "insects": (EXAMPLES / "insects.nex", slice(None)),
     "DS1": (ALIGNMENTS / "DS1.nexus", slice(0, None, 3)),
     "DS4": (ALIGNMENTS / "DS4.nexus", slice(0, None, 5)),
+    "DS4, gamma rates": (ALIGNMENTS / "DS4.nexus", slice(0, None, 5)),
     "DS5": (ALIGNMENTS / "DS5.nexus", slice(0, None, 5)),
 }
 
@@ -154,13 +156,16 @@ def test_default_models_match_mrbayes(name, tmp_path):
     if not path.exists():
         pytest.skip(f"{path.name} is not in the folder phylogenetics of COALTREE_DATA")
     frame = ct.read_characters(path).iloc[rows]
-    sample = ct.mcmc(frame, n_samples=3000, n_chains=2, warmup=500, n_jobs=2, random_state=0)
+    rates = "gamma" if "gamma" in name else "equal"
+    process = ct.CoalescentClustering(rates=rates).fit(frame).process_
+    options = {"draw_parameters": True, "n_jobs": 2, "random_state": 0}
+    sample = ct.mcmc(frame, process, 3000, n_chains=2, warmup=500, **options)
     rate, warmup = sample.parameters["rate"], sample.warmup
     changes = (rate * changes_per_redraw(sample, sample.process))[:, warmup:].ravel()
     weights, model = np.ones(len(changes)), mrbayes.MKV
     if frame.attrs["datatypes"][frame.columns[0]] == "dna":
         share = changes.mean() / rate[:, warmup:].mean()
-        model = mrbayes.FELSENSTEIN.format(shape=PRIOR_SHAPE, rate=1 / (PRIOR_SCALE * share))
+        model = mrbayes.FELSENSTEIN.format(shape=PRIOR_SHAPE, rate=1 / (PRIOR_SCALE * share), rates=rates)
     else:  # trees of our sample count as under the prior of MrBayes; two lineages meet at rate 1 / changes
         log_prior = (PRIOR_SHAPE - 1) * np.log(rate[:, warmup:].ravel()) - rate[:, warmup:].ravel() / PRIOR_SCALE
         weights = np.exp(-mrbayes.POPULATION_RATE * changes / 2 - log_prior)

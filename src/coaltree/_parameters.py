@@ -25,6 +25,7 @@ RealProcess = Literal["ornstein-uhlenbeck", "brownian"]
 Covariance = Literal["spherical", "diagonal", "full"]
 ASCERTAINMENTS = ("variable", "present", "all")
 Model = Literal["jc", "f81", "mk"]
+Rates = Literal["equal", "gamma"]
 UnseenCategories = Literal["missing", "error"]
 Gaps = Literal["missing", "state"]
 TableFormat = Literal["csv", "tsv", "parquet", "nexus", "fasta", "phylip"]
@@ -169,6 +170,7 @@ PARAMETERS: dict[str, Constraint] = {
     "max_seconds": optional(Interval(0, open_low=True, meaning="seconds of n_samples='auto'")),
     "draw_parameters": optional(FLAG),
     "model": Choices((None, *get_args(Model))),
+    "rates": Choices((None, *get_args(Rates))),
     "summary": Choices(get_args(Summary)),
     "summary_heights": Choices(get_args(SummaryHeights)),
     "real_process": Choices(get_args(RealProcess)),

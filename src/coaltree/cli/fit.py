@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._cut import CUT_PARAMETERS
-from .._parameters import Inference, Model, Proposal, Rule, Summary, SummaryHeights
+from .._parameters import Inference, Model, Proposal, Rates, Rule, Summary, SummaryHeights
 from ..errors import InputError
 from ..table.labels import count
 from .app import Notes, app, progress_bar, report_errors, suppress_output
@@ -200,6 +200,14 @@ def fit(
             rich_help_panel=MODEL,
         ),
     ] = None,
+    rates: Annotated[
+        Rates | None,
+        typer.Option(
+            metavar="NAME",
+            help="Rates of the characters of a partition: equal (the default), or gamma (four categories; the shape is fitted).",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     partitions: Annotated[
         Path | None,
         typer.Option(
@@ -265,7 +273,7 @@ def fit(
         scaling = STANDARDIZE["no" if no_standardize else standardize or "yes"]
         check_jobs(n_jobs)
         check_dask(dask)
-        characters = character_parameters(model, ascertainment)
+        characters = character_parameters(model, rates, ascertainment)
         options = {
             "--rule": rule,
             "--search": search,
@@ -286,6 +294,8 @@ def fit(
             "--noise": noise,
         }
         check_fit_options(inference, options)
+        if evidence and rates == "gamma":
+            raise InputError("--evidence compares models with equal rates; leave it or --rates gamma out.")
         if report:
             from ..report.page import check_packages
 

@@ -18,6 +18,7 @@ from .._parameters import (
     Gaps,
     Inference,
     Model,
+    Rates,
     RealProcess,
     Search,
     TableFormat,
@@ -405,9 +406,12 @@ def fit_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def character_parameters(model: Model | None, ascertainment: Sequence[str] | None) -> dict[str, Any]:
+def character_parameters(
+    model: Model | None, rates: Rates | None, ascertainment: Sequence[str] | None
+) -> dict[str, Any]:
     """Return the parameters of the model of characters that were given: for all partitions, or for some of them."""
     parameters: dict[str, Any] = {} if model is None else {"model": model}
+    parameters |= {} if rates is None else {"rates": rates}
     by_partition: dict[str, str] = {}
     for text in [word.strip() for words in ascertainment or () for word in words.split(",")]:
         name, equals, which = text.rpartition("=")

@@ -233,10 +233,16 @@ def _describe_partitions(facts: dict[str, Any]) -> str:
     recorded = {"all": "all recorded", "variable": "variable ones recorded", "present": "present ones recorded"}
     lines = [
         f"{part['partition']}: {count(part['n_columns'], 'character')}, {part['frequencies']} frequencies, "
-        f"{recorded[part['ascertainment']]}"
+        f"{_describe_rates(part)}{recorded[part['ascertainment']]}"
         for part in facts["partitions"]
     ]
     return f"\n{' ' * 10}".join(lines)
+
+
+def _describe_rates(part: dict[str, Any]) -> str:
+    """Return how the rates of the sites of a partition vary, if they do, and the name of the model."""
+    shape = part["gamma_shape"]
+    return "" if shape is None else f"gamma rates of shape {shape:.2g} ({part['model']}), "
 
 
 def _describe_ties(facts: dict[str, Any]) -> str:

@@ -62,7 +62,10 @@ SHARED_PARAMETERS = """inference : {"greedy", "smc", "mcmc"}, default "greedy"
         frequencies that are fitted or drawn. A partition has one rate, which is drawn by Markov chains and otherwise fitted, and
         no noise. By default "mk" for standard (morphological) characters and "f81" for all others. Columns are characters if
         `coaltree.read_characters` has read them, or, for other tables, all categorical columns if this parameter,
-        `partitions` or `ascertainment` is given.
+        `rates`, `partitions` or `ascertainment` is given.
+    rates : {"equal", "gamma"}, optional
+        How the rates of characters vary within a partition: not at all, the default, or by four equally likely categories of a
+        gamma distribution, whose shape is drawn or fitted (Yang, 1994). "gamma" is for partitions with ``ascertainment="all"``.
     partitions : mapping or path, optional
         Names of partitions with lists of their columns, or a file of partitions as for RAxML or IQ-TREE, for the columns in the
         order of the table. By default there is one for each datatype.

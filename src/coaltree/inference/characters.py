@@ -69,5 +69,5 @@ def read_arguments(
         raise InputError("The table has no cell that is known, so its rows cannot be distinguished.")
     codes = np.stack([np.where(column.codes == -1, np.nan, column.codes) for column in columns], axis=1)
     n_states = [len(column.categories) for column in columns]
-    process = character_process(codes, [column.name for column in columns], n_states, characters.partitions, None)
+    process = character_process(codes, [column.name for column in columns], n_states, characters.partitions)
     return Arguments(codes, fit_clock(process, codes, search), names)

@@ -345,6 +345,11 @@ def evidence(
     check_memory(24.0 * n_trees * n, f"{n_trees:,} trees of {n:,} rows", "use fewer runs, chains or samples")
     check_chains(1, plan.thin, matrix.shape)
     resolved = process.resolve(matrix)
+    if any(part.gamma_shape is not None for part, _ in resolved.subprocesses(matrix.shape[1])):
+        raise InputError(
+            "The process has a gamma_shape, and evidence holds parameters, among them the rates of sites, which would have to be "
+            "drawn; use a process without it."
+        )
     seeds = as_generator(random_state).integers(2**63, size=n_runs + 1).tolist()
     n_threads = thread_count(n_jobs)
     with open_client(client) as opened, add_resume_hint(checkpoint):

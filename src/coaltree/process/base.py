@@ -81,6 +81,7 @@ class Process(ABC):
     ascertainment: str | None = None
     share_equilibrium: bool = False
     hold_equilibrium: bool = False
+    gamma_shape: float | None = None
     _classes: ClassVar[dict[str, type[Process]]] = {}  # by kind
 
     def __init_subclass__(cls, **keywords: Any) -> None:

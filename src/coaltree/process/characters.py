@@ -1,7 +1,8 @@
 """The models of characters: sites of an alignment, morphological characters, cognate sets.
 
-A partition has one rate. Its states are equally likely (Jukes and Cantor, 1969; Lewis's Mk, 2001), or have frequencies that are
-fitted or sampled (Felsenstein, 1981). There is no noise: a cell shows the state of its taxon.
+A partition has one rate, around which those of its sites may vary (Yang, 1994). Its states are equally likely (Jukes and Cantor,
+1969; Lewis's Mk, 2001), or have frequencies that are fitted or sampled (Felsenstein, 1981). There is no noise: a cell shows the
+state of its taxon.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote
+from ..errors import InputError
 from ..table.character_columns import Partition
 from .base import Process
 from .categorical_columns import smoothed_shares
 from .mixed import Mixed
 from .multinomial import Multinomial
+from .site_rates import N_CATEGORIES
 
 FloatArray = NDArray[np.float64]
 
+FIRST_SHAPE = 1.0  # of the rates of sites, the mean of its prior
 EQUAL_SHARES = ("jc", "mk")
 """The models whose states are equally likely."""
 
@@ -55,7 +60,7 @@ def with_shares(process: Process, codes: FloatArray, n_states: Sequence[int]) ->
 
 
 def partition_process(
-    codes: FloatArray, n_states: Sequence[int], partition: Partition, model: str | None
+    codes: FloatArray, n_states: Sequence[int], partition: Partition, model: str | None, rates: str | None
 ) -> Multinomial:
     """Return the process of a partition, with a first estimate of its rate.
 
@@ -67,7 +72,15 @@ def partition_process(
     partition : Partition
     model : {"jc", "f81", "mk"} or None
         By default "mk" for standard characters and "f81" for all others.
+    rates : {"equal", "gamma"} or None
+        How rates vary across sites; by default they are equal.
     """
+    if rates == "gamma" and partition.ascertainment is not None:
+        raise InputError(
+            f"rates is 'gamma', and the likelihood of partition {quote(partition.name)} is conditioned on what was recorded "
+            f"(ascertainment={partition.ascertainment!r}); both together are not possible. Use rates 'equal', or ascertainment "
+            "'all' if all characters were recorded."
+        )
     if has_equal_shares(model, partition.datatype):
         flat = {k: np.full(k, 1 / k) for k in set(n_states)}
         changes = np.array([k / (k - 1) for k in n_states])
@@ -83,7 +96,10 @@ def partition_process(
     else:
         shares = smoothed_shares(codes.ravel(), n_states[0])
         process = Multinomial(1.0, [shares] * len(n_states), 0.0, partition.ascertainment, True)
-    return process.replace(rate=first_rate(codes, process))
+    process = process.replace(rate=first_rate(codes, process))
+    if rates != "gamma":
+        return process
+    return process.replace(gamma_shape=FIRST_SHAPE, site_rate=np.ones(len(n_states)))
 
 
 def first_rate(codes: FloatArray, process: Multinomial) -> float:
@@ -103,7 +119,12 @@ def first_rate(codes: FloatArray, process: Multinomial) -> float:
 
 
 def character_process(
-    codes: FloatArray, names: Sequence[str], n_states: Sequence[int], partitions: Sequence[Partition], model: str | None
+    codes: FloatArray,
+    names: Sequence[str],
+    n_states: Sequence[int],
+    partitions: Sequence[Partition],
+    model: str | None = None,
+    rates: str | None = None,
 ) -> Process:
     """Return the process of a table of characters; see `partition_process`.
 
@@ -116,10 +137,19 @@ def character_process(
         Of the columns.
     partitions : sequence of Partition
     model : {"jc", "f81", "mk"} or None
+    rates : {"equal", "gamma"} or None
     """
     position = {name: d for d, name in enumerate(names)}
     parts = []
     for partition in partitions:
         columns = [position[name] for name in partition.columns]
-        parts.append((partition_process(codes[:, columns], [n_states[d] for d in columns], partition, model), columns))
+        widths = [n_states[d] for d in columns]
+        parts.append((partition_process(codes[:, columns], widths, partition, model, rates), columns))
     return parts[0][0] if len(parts) == 1 else Mixed(*parts)
+
+
+def model_name(process: Process) -> str:
+    """Return the usual name of the model of a partition, such as F81+G4."""
+    n_states = {len(q) for q in getattr(process, "equilibrium", None) or ()}
+    name = "F81" if not process.hold_equilibrium else "JC" if n_states == {4} else "Mk"
+    return name if process.gamma_shape is None else f"{name}+G{N_CATEGORIES}"

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._html import shorten_value
+from .._parameters import Interval
 from .._random import RandomState, as_generator
 from .._validation import check_column_count, check_width, quote
 from ..errors import InputError
@@ -38,13 +39,18 @@ from .kernels.passes import draw_redraws, expected_redraws
 from .layout import Messages, SiteMessages
 from .likelihood import Beliefs
 from .predictions import Predictions
+from .site_rates import SHAPE_PRIOR_RATE, SHAPE_RANGE, SiteLikelihoods, category_rates, draw_categories
+from .slice_sampling import positive_slice_step
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+SHAPE = Interval(*SHAPE_RANGE)
 MIN_RATE, MAX_RATE = 1e-100, 1e100  # beyond these, squares of path lengths overflow or underflow
 MAX_STATES = 10_000  # a message has a number for each state
 EM_STEPS, EM_TOLERANCE = 50, 1e-3
+GAMMA_TOLERANCE = 2e-4  # of the logarithms of a shape and a rate, below that of expectation-maximisation
+CLOCK_STEP = 1.0  # of the logarithm of a rate, at most
 SCALE_WIDTHS = (0.5, 0.1)  # of steps of the logarithm of all rates
 SITE_NOISE_PRIOR = (1.0, 5.0)  # of the Beta distribution of a noise: most cells show the state of their lineage
 MIN_NOISE, MAX_NOISE = 1e-6, 0.999  # that is fitted or drawn
@@ -83,6 +89,13 @@ class Multinomial(Process):
         (1969) and of Lewis's Mk model (2001) do.
     relative_rate : array-like of shape (D,), optional
         Factors by which the rates of the columns are multiplied. They are neither fitted nor sampled.
+    gamma_shape : float, optional
+        Rates vary across columns: that of each is multiplied by one of four factors, which are equally likely, the means of the
+        quarters of a gamma distribution with mean 1 and this shape (Yang, 1994), eq. (5.8). By default they do not vary. Only
+        with one rate for all columns, and without `ascertainment`.
+    site_rate : array-like of shape (D,), optional
+        The factor of each column. Markov chains draw the categories of the columns together with the shape, and fits to trees
+        replace the factors by their means. By default they are 1, and `simulate` draws them.
 
     Notes
     -----
@@ -91,6 +104,8 @@ class Multinomial(Process):
 
     With `ascertainment`, a column counts as recorded if its known cells show what they have to: which cells are missing is given,
     and cells with several states count as missing. Predictions of missing cells and of new rows given a tree do not depend on it.
+
+    With `gamma_shape`, likelihoods are those given the factors of the columns, except that of `mixture_log_likelihood`.
 
     Examples
     --------
@@ -119,6 +134,8 @@ class Multinomial(Process):
         share_equilibrium: bool = False,
         hold_equilibrium: bool = False,
         relative_rate: ArrayLike | None = None,
+        gamma_shape: float | None = None,
+        site_rate: ArrayLike | None = None,
     ) -> None:
         try:
             self.rate = np.array(rate, dtype=np.float64)
@@ -137,7 +154,13 @@ class Multinomial(Process):
                 raise InputError(f"{name} is {quote(value)}; it must be True or False.")
         self.share_equilibrium = bool(share_equilibrium)
         self.hold_equilibrium = bool(hold_equilibrium)
-        self.relative_rate = None if relative_rate is None else _check_relative_rate(relative_rate)
+        self.relative_rate = None if relative_rate is None else _check_factors(relative_rate, "relative_rate")
+        self.gamma_shape = None if gamma_shape is None else _check_shape(gamma_shape)
+        self.site_rate = None if site_rate is None else _check_factors(site_rate, "site_rate")
+        if self.gamma_shape is None and self.site_rate is not None:
+            raise InputError("site_rate is given without gamma_shape; fixed factors are relative_rate.")
+        if self.gamma_shape is not None and self.rate.ndim:
+            raise InputError("gamma_shape says how rates vary around one rate, but rate holds one per column.")
         if equilibrium is not None and self.share_equilibrium and is_flat(equilibrium):
             equilibrium = [np.asarray(equilibrium, dtype=np.float64)]  # as long as the table, once that is known
         self.equilibrium = None if equilibrium is None else check_equilibria(equilibrium, self.share_equilibrium)
@@ -148,13 +171,17 @@ class Multinomial(Process):
                 "(columns in which all cells are absent were not recorded), or None."
             )
         self.ascertainment = ascertainment
+        if self.gamma_shape is not None and ascertainment is not None:
+            raise InputError(
+                f"gamma_shape and ascertainment={ascertainment!r} are both given, and rates can vary across columns only if all "
+                "columns were recorded; leave one of them out."
+            )
         if self.equilibrium is not None and not (self.share_equilibrium and len(self.equilibrium) == 1):
             if self.rate.ndim:
                 check_width(len(self.equilibrium), len(self.rate), "Multinomial's rate")
             if self.noise.ndim:
                 check_width(len(self.equilibrium), len(self.noise), "Multinomial's noise")
-            if self.relative_rate is not None:
-                check_width(len(self.equilibrium), len(self.relative_rate), "Multinomial's relative_rate")
+            self._check_factor_widths(len(self.equilibrium))
 
     def __repr__(self) -> str:
         equilibrium = "None" if self.equilibrium is None else f"<{len(self.equilibrium)} columns>"
@@ -163,14 +190,29 @@ class Multinomial(Process):
         shared = ", share_equilibrium=True" if self.share_equilibrium else ""
         held = ", hold_equilibrium=True" if self.hold_equilibrium else ""
         relative = f", relative_rate={shorten_value(self.relative_rate)}" if self.relative_rate is not None else ""
+        gamma = f", gamma_shape={self.gamma_shape:.3g}" if self.gamma_shape is not None else ""
         return (
             f"Multinomial(rate={shorten_value(self.rate)}, equilibrium={equilibrium}{noise}{ascertainment}{shared}{held}"
-            f"{relative})"
+            f"{relative}{gamma})"
         )
+
+    def _check_factor_widths(self, n_columns: int) -> None:
+        """Raise if there are factors of the rates of other columns."""
+        for name, factors in (("relative_rate", self.relative_rate), ("site_rate", self.site_rate)):
+            if factors is not None:
+                check_width(n_columns, len(factors), f"Multinomial's {name}")
+
+    @property
+    def factors(self) -> FloatArray | None:
+        """The factors of the rates of the columns; None if all are 1."""
+        if self.site_rate is None or self.relative_rate is None:
+            return self.relative_rate if self.site_rate is None else self.site_rate
+        return self.relative_rate * self.site_rate
 
     def column_rates(self, n_columns: int) -> FloatArray:
         """Return the rate of each column."""
-        return np.broadcast_to(self.rate if self.relative_rate is None else self.rate * self.relative_rate, n_columns)
+        factors = self.factors
+        return np.broadcast_to(self.rate if factors is None else self.rate * factors, n_columns)
 
     def resolve(self, X: FloatArray) -> Self:
         """Check the codes and estimate the equilibria if none were given."""
@@ -191,8 +233,9 @@ class Multinomial(Process):
             check_width(X.shape[1], len(self.rate), "Multinomial's rate")
         if self.noise.ndim:
             check_width(X.shape[1], len(self.noise), "Multinomial's noise")
-        if self.relative_rate is not None:
-            check_width(X.shape[1], len(self.relative_rate), "Multinomial's relative_rate")
+        self._check_factor_widths(X.shape[1])
+        if self.gamma_shape is not None and self.site_rate is None:
+            return self.replace(site_rate=np.ones(X.shape[1])).resolve(X)
         if self.equilibrium is None:
             largest = np.argwhere(observed & (X >= MAX_STATES))
             if len(largest):
@@ -277,6 +320,9 @@ class Multinomial(Process):
         if width is not None:
             check_width(width, len(self.equilibrium), "Multinomial's equilibrium")
         rng = as_generator(random_state)
+        if self.gamma_shape is not None and self.site_rate is None:
+            rates = category_rates(self.gamma_shape)
+            return self.replace(site_rate=rng.choice(rates, len(self.equilibrium)))._simulate(tree, rng)
         table = self._simulate(tree, rng)
         if self.ascertainment is None:
             return table
@@ -372,7 +418,8 @@ class Multinomial(Process):
     @property
     def min_attachment_height(self) -> float:
         """The height below which the fastest column hardly ever mutates."""
-        fastest = 1.0 if self.relative_rate is None else float(np.max(self.relative_rate))
+        factors = self.factors
+        fastest = 1.0 if factors is None else float(np.max(factors))
         return 0.05 / (float(np.max(self.rate)) * fastest)
 
     def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
@@ -448,12 +495,12 @@ class Multinomial(Process):
             raise InputError("Multinomial is over other columns than the table has: it takes categorical ones")
         shapes = (), (len(n_states),)
         fits = self.rate.shape in shapes and self.noise.shape in shapes
-        fits = fits and (self.relative_rate is None or self.relative_rate.shape == (len(n_states),))
+        fits = fits and all(one is None or one.shape == shapes[1] for one in (self.relative_rate, self.site_rate))
         if [len(q) for q in self.equilibrium or ()] != list(n_states) or not fits:
             raise InputError("the process has other categories than the table")
 
     def parameter_names(self, columns: Sequence[int]) -> list[str]:
-        """Return names of rates and equilibria, unless these are held, and of noises unless all are 0."""
+        """Return names of rates, of equilibria that are not held, of noises unless all are 0, and of shape and factors."""
         assert self.equilibrium is not None, "a resolved process has equilibria"
         names = indexed_names("rate", self.rate.ndim, columns)
         if self.hold_equilibrium:
@@ -463,18 +510,20 @@ class Multinomial(Process):
         else:
             for column, q in zip(columns, self.equilibrium, strict=True):
                 names += [f"equilibrium[{column},{k}]" for k in range(len(q))]
-        return names + (indexed_names("noise", self.noise.ndim, columns) if self.noise.any() else [])
+        names += indexed_names("noise", self.noise.ndim, columns) if self.noise.any() else []
+        return names if self.gamma_shape is None else [*names, "gamma_shape", *indexed_names("site_rate", 1, columns)]
 
     def parameter_values(self) -> FloatArray:
         """Return the values of `parameter_names`."""
         assert self.equilibrium is not None, "a resolved process has equilibria"
         noise = self.noise.ravel() if self.noise.any() else np.zeros(0)
-        return np.concatenate([self.rate.ravel(), *self._own_equilibria(), noise])
+        varying = () if self.gamma_shape is None or self.site_rate is None else ([self.gamma_shape], self.site_rate)
+        return np.concatenate([self.rate.ravel(), *self._own_equilibria(), noise, *varying])
 
     @property
     def n_constraints(self) -> int:
-        """Number of equilibria, each of which adds up to 1."""
-        return len(self._own_equilibria())
+        """Number of equilibria, each of which adds up to 1, and of factors of columns, whose distribution the shape gives."""
+        return len(self._own_equilibria()) + (0 if self.site_rate is None else len(self.site_rate))
 
     def _own_equilibria(self) -> tuple[FloatArray, ...]:
         """Return the equilibria of the columns, or the one that they share; none if they are held."""
@@ -492,13 +541,14 @@ class Multinomial(Process):
         if not self.hold_equilibrium:
             shares = np.split(values[size : bounds[-1]], bounds[1:-1] - size)
             shares *= len(self.equilibrium) if self.share_equilibrium else 1
-        noise = values[bounds[-1] :].reshape(self.noise.shape) if self.noise.any() else self.noise
-        return self._with_values(values[:size].reshape(self.rate.shape), shares, noise)
-
-    def _with_values(self, rate: FloatArray, equilibrium: Sequence[FloatArray], noise: FloatArray) -> Self:
-        """Return the process with other parameters, its equilibria to the last digit."""
-        process = self.replace(rate=rate, equilibrium=equilibrium, noise=noise)
-        process.equilibrium = tuple(equilibrium)  # dividing by their sum again could change the last digit
+        rest = values[bounds[-1] :]
+        noise = rest[: self.noise.size].reshape(self.noise.shape) if self.noise.any() else self.noise
+        varying = {}
+        if self.site_rate is not None:
+            gamma_shape, *_ = rest = rest[len(rest) - len(self.site_rate) - 1 :]
+            varying = {"gamma_shape": float(gamma_shape), "site_rate": rest[1:]}
+        process = self.replace(rate=values[:size].reshape(self.rate.shape), equilibrium=shares, noise=noise, **varying)
+        process.equilibrium = tuple(shares)  # dividing by their sum again could change the last digit
         return process
 
     def rescale_clock(self, factor: float) -> Self:
@@ -518,7 +568,33 @@ class Multinomial(Process):
         noises = np.atleast_1d(resolved.noise)[np.atleast_1d(resolved.noise) > 0]
         a, b = SITE_NOISE_PRIOR
         total += float(np.sum((a - 1) * np.log(noises) + (b - 1) * np.log1p(-noises)))
+        total -= 0.0 if resolved.gamma_shape is None else SHAPE_PRIOR_RATE * resolved.gamma_shape
         return total + sum(float(np.mean(np.log(q))) for q in resolved._own_equilibria())
+
+    def site_likelihoods(self, tree: Tree, X: FloatArray) -> SiteLikelihoods:
+        """Return the likelihoods of the columns of a resolved process given their categories."""
+        return SiteLikelihoods(self.replace(site_rate=np.ones(X.shape[1])).forest(X, tree.n_nodes), tree)
+
+    def mixture_log_likelihood(self, tree: Tree, X: ArrayLike) -> float:
+        """Return the log likelihood of a table on a tree, summed over the categories of each column: eq. (5.8).
+
+        Parameters
+        ----------
+        tree : Tree
+        X : array-like of shape (n_leaves, n_columns)
+
+        Returns
+        -------
+        float
+            Without `gamma_shape` that of `log_likelihood`.
+        """
+        given_categories = self.log_likelihood(tree, X)  # with its checks
+        if self.gamma_shape is None:
+            return given_categories
+        matrix = as_matrix(X)
+        resolved = self.resolve(matrix)
+        mixture = resolved.site_likelihoods(tree, matrix).log_likelihood(self.gamma_shape)
+        return math.fsum(resolved.leaf_log_likelihoods(matrix)) + mixture
 
     def sampler(self, X: FloatArray, hold_noise: bool) -> ParameterSampler[Multinomial]:
         """Return a sampler of rates, equilibria and noise."""
@@ -547,7 +623,7 @@ class Multinomial(Process):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the process as plain values; what earlier versions do not know is there only if it says something."""
-        later = ("ascertainment", "share_equilibrium", "hold_equilibrium", "relative_rate")
+        later = ("ascertainment", "share_equilibrium", "hold_equilibrium", "relative_rate", "gamma_shape", "site_rate")
         return {name: value for name, value in super().to_dict().items() if value or name not in later}
 
     @classmethod
@@ -648,7 +724,7 @@ def _fit(process: Multinomial, trees: WeightedTrees, hold_noise: bool) -> Multin
     moves_noise = not hold_noise and bool(process.noise.any())
     for _ in range(EM_STEPS):
         redraws = expect_redraws(process, trees)
-        rates = _best_rates(process, redraws)
+        rates = _best_rates(process, redraws) if process.gamma_shape is None else process.rate
         assert process.equilibrium is not None
         equilibria = list(process.equilibrium) if process.hold_equilibrium else _best_equilibria(process, redraws)
         change = max(
@@ -662,9 +738,47 @@ def _fit(process: Multinomial, trees: WeightedTrees, hold_noise: bool) -> Multin
             scaled = _scale_rates(process, trees)
             change = max(change, float(np.max(np.abs(np.log(scaled.rate / process.rate)))))
             process = scaled
+        if process.gamma_shape is not None:
+            varied = _fit_gamma_rates(process, trees)
+            assert varied.gamma_shape is not None, "it was fitted"
+            change = max(change, abs(math.log(varied.rate / process.rate)))
+            change = max(change, abs(math.log(varied.gamma_shape / process.gamma_shape)))
+            process = varied
         if change < EM_TOLERANCE:
             break
     return process
+
+
+def _fit_gamma_rates(process: Multinomial, trees: WeightedTrees) -> Multinomial:
+    """Return the process with the best shape and then rate, summed over categories, and the means of the columns' factors."""
+    from scipy.optimize import minimize_scalar  # slow to import, and only fits need it
+
+    assert process.gamma_shape is not None, "rates vary"
+    sites = [process.site_likelihoods(tree, trees.X) for tree in trees.trees]
+    rate = float(process.rate)
+
+    def loss(log_shape: float, log_clock: float) -> float:
+        shape, new_rate = math.exp(log_shape), rate * math.exp(log_clock)
+        logs = np.array([of_tree.log_likelihood(shape, math.exp(log_clock)) for of_tree in sites])
+        prior = (PRIOR_SHAPE - 1) * math.log(new_rate) - new_rate / PRIOR_SCALE - SHAPE_PRIOR_RATE * shape
+        return -float(trees.weights @ logs) - prior
+
+    within = tuple(math.log(end) for end in SHAPE_RANGE)
+    log_shape = float(minimize_scalar(lambda x: loss(x, 0.0), bounds=within, options={"xatol": GAMMA_TOLERANCE}).x)
+    clocks = (math.log(RATE_RANGE[0] / rate), math.log(RATE_RANGE[1] / rate))
+    around = (max(clocks[0], -CLOCK_STEP), min(clocks[1], CLOCK_STEP))
+    log_clock = 0.0
+    if around[0] < around[1]:
+        log_clock = float(
+            minimize_scalar(lambda x: loss(log_shape, x), bounds=around, options={"xatol": GAMMA_TOLERANCE}).x
+        )
+    shape, process = (
+        min(max(math.exp(log_shape), SHAPE_RANGE[0]), SHAPE_RANGE[1]),
+        process.replace(rate=rate * math.exp(log_clock)),
+    )
+    rates, weights = category_rates(shape), trees.weights / trees.weights.sum()
+    means = [rates @ process.site_likelihoods(tree, trees.X).chances(shape) for tree in trees.trees]
+    return process.replace(gamma_shape=shape, site_rate=weights @ np.array(means))
 
 
 def _scale_rates(process: Multinomial, trees: WeightedTrees) -> Multinomial:
@@ -786,10 +900,11 @@ def _best_rates(process: Multinomial, redraws: Redraws) -> FloatArray:
     lengths, weights, shares, stays = (array[..., real] for array in redraws[:4])
     pooled = process.rate.ndim == 0
     rate = np.array(np.broadcast_to(process.rate, len(shares)))
-    if process.relative_rate is None:
+    factors = process.factors
+    if factors is None:
         idle = (stays * weights) @ lengths
     else:
-        lengths = process.relative_rate[:, None] * lengths
+        lengths = factors[:, None] * lengths
         idle = np.sum(stays * weights * lengths, axis=1)
     if pooled:
         idle = np.full(len(shares), idle.sum())
@@ -866,6 +981,8 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
 
     def draw(self, process: Multinomial, tree: Tree, rng: np.random.Generator) -> Multinomial:
         """Draw the states at all nodes, and given them rates, equilibria and noise."""
+        if process.gamma_shape is not None:
+            process = self._draw_site_rates(process, process.gamma_shape, tree, rng)
         assert process.equilibrium is not None
         n_columns, n_nodes = self.table.shape[1], tree.n_nodes
         forest = process.forest(self.table, n_nodes, patterns=False)  # states of each column are drawn by themselves
@@ -895,6 +1012,18 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
             by_noise = np.bincount(np.concatenate([self._columns[from_noise], set_columns]), minlength=n_columns)
             noise = _draw_noise(noise, by_noise + unseen.by_noise, self._n_observed + unseen.cells, rng)
         return process.replace(rate=rates, equilibrium=equilibria, noise=noise)
+
+    def _draw_site_rates(
+        self, process: Multinomial, gamma_shape: float, tree: Tree, rng: np.random.Generator
+    ) -> Multinomial:
+        """Draw the shape, summed over the categories of the columns, and then their categories: eq. (13.14)."""
+        sites = process.site_likelihoods(tree, self.table)
+        shape = positive_slice_step(
+            lambda shape: sites.log_likelihood(shape) - SHAPE_PRIOR_RATE * shape, gamma_shape, SHAPE_RANGE, rng
+        )
+        shape = min(max(shape, SHAPE_RANGE[0]), SHAPE_RANGE[1])  # but for rounding it is
+        drawn = category_rates(shape)[draw_categories(sites.chances(shape), rng)]
+        return process.replace(gamma_shape=shape, site_rate=drawn)
 
     def _draw_unseen(self, process: Multinomial, tree: Tree, rng: np.random.Generator) -> UnseenDraws:
         """Draw the number of columns that were not recorded, and their events: eq. (13.11)."""
@@ -1010,24 +1139,31 @@ def _draw_rates(
     x = process.column_rates(len(redrawn))[:, None] * lengths
     events = np.where(redrawn, draw_events(x, rng), 0).sum(axis=1) + unseen.events
     time = lengths.sum() * (1.0 + unseen.copies)
-    if process.relative_rate is not None:
-        time = process.relative_rate * time
+    if process.factors is not None:
+        time = process.factors * time
     if rate.ndim == 0:
         events, time = events.sum(), time.sum()
     new_rate = rng.standard_gamma(PRIOR_SHAPE + events) / (1 / PRIOR_SCALE + time)
     return np.where((new_rate >= RATE_RANGE[0]) & (new_rate <= RATE_RANGE[1]), new_rate, rate)
 
 
-def _check_relative_rate(relative_rate: ArrayLike) -> FloatArray:
+def _check_factors(factors: ArrayLike, name: str) -> FloatArray:
     """Return the factors of the rates of columns, after checking them."""
     try:
-        checked = np.array(relative_rate, dtype=np.float64)
+        checked = np.array(factors, dtype=np.float64)
     except (TypeError, ValueError):
         checked = np.array(np.nan)
     if checked.ndim != 1 or checked.size == 0 or not np.all((checked >= MIN_RATE) & (checked <= MAX_RATE)):
-        raise InputError(f"relative_rate is {quote(relative_rate)}; it must be one positive number per column.")
+        raise InputError(f"{name} is {quote(factors)}; it must be one positive number per column.")
     checked.setflags(write=False)
     return checked
+
+
+def _check_shape(gamma_shape: float) -> float:
+    """Return the shape of a gamma distribution of rates, after checking it."""
+    if not SHAPE.accepts(gamma_shape):
+        raise InputError(f"gamma_shape is {quote(gamma_shape)}; it must be {SHAPE.allowed}, or None.")
+    return float(gamma_shape)
 
 
 def _draw_noise(noise: FloatArray, events: IntArray, cells: IntArray, rng: np.random.Generator) -> FloatArray:

@@ -39,6 +39,7 @@ from ..predict.predictor import Predictor, map_rows
 from ..predict.results import Placements
 from ..predict.tails import Tails
 from ..process.base import Process
+from ..process.characters import model_name
 from ..process.normal_scores import NormalScores
 from ..process.predictions import Predictions
 from ..table.cells import Category
@@ -160,14 +161,16 @@ class FittedModel:
 
     @property
     def partitions(self) -> list[dict[str, Any]]:
-        """The models of the partitions of characters: name, number of columns, frequencies and ascertainment."""
+        """The models of the partitions of characters: name, number of columns, model, frequencies, shape and ascertainment."""
         columns = partition_columns(to_encoded_table(self.encoding, self.matrix))
         parts = self.process.subprocesses(self.matrix.shape[1])
         return [
             {
                 "partition": name,
                 "n_columns": len(positions),
+                "model": model_name(part),
                 "frequencies": "equal" if part.hold_equilibrium else "fitted",
+                "gamma_shape": part.gamma_shape,
                 "ascertainment": part.ascertainment or "all",
             }
             for (name, positions), (part, _) in zip(columns.items(), parts[len(parts) - len(columns) :], strict=True)

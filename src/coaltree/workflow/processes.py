@@ -127,7 +127,9 @@ def fit_characters(encoded: EncodedTable, partitions: Sequence[Partition], setti
     codes = np.where(encoded.codes == -1, np.nan, encoded.codes)[:, used]
     names, n_states = [encoded.categorical_names[d] for d in used], [encoded.n_states[d] for d in used]
     by_name = {partition.name: partition for partition in partitions}
-    process = character_process(codes, names, n_states, [by_name[name] for name in columns], settings.model)
+    process = character_process(
+        codes, names, n_states, [by_name[name] for name in columns], settings.model, settings.rates
+    )
     fitted = fit_clock(process, codes, partial(greedy, n_jobs=settings.n_jobs))
     parts = zip(process.subprocesses(len(used)), fitted.subprocesses(len(used)), strict=True)
     # Rates are fitted to some of the rows of a large table, in which recorded columns may be constant.

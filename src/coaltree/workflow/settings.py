@@ -37,7 +37,7 @@ CONSTRAINTS: dict[str, Constraint] = PARAMETERS | {
         (Choices((None,)), ASCERTAINMENT, Instance(Mapping, "a mapping of partitions to one of these"))
     ),
 }
-CHARACTER_PARAMETERS = ("model", "partitions", "ascertainment")
+CHARACTER_PARAMETERS = ("model", "rates", "partitions", "ascertainment")
 """Parameters that are for characters of taxa."""
 
 
@@ -64,6 +64,7 @@ class Settings:
     summary_heights: Literal["mean", "median"] = "mean"
     draw_parameters: bool | None = None
     model: str | None = None
+    rates: str | None = None
     partitions: Mapping[str, Sequence[str]] | str | PathLike[str] | None = None
     ascertainment: str | Mapping[str, str] | None = None
     real_process: str | Process = "ornstein-uhlenbeck"

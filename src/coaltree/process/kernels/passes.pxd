@@ -94,6 +94,16 @@ cdef int _draw_redraws(
 @cython.locals(best=Py_ssize_t, r=Py_ssize_t, k=Py_ssize_t, most=double)
 cdef Py_ssize_t _draw_state(op.Forest forest, Py_ssize_t d, Py_ssize_t node, double u) noexcept nogil
 
+@cython.locals(pair=op.Pair)
+cpdef climb_sites(op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, double[::1] log_z)
+@cython.locals(
+    n=Py_ssize_t, k=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t, d=Py_ssize_t, r=Py_ssize_t, a=Py_ssize_t, h=double, g=double,
+    agreement=double, x=double, z=double,
+)
+cdef int _climb_sites(
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, double[::1] log_z, op.Pair pair
+) except -1 nogil
+
 cpdef climb_unseen(
     const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[::1] share, const double[::1] rate,
     double[:, ::1] lost, double[:, ::1] other, Py_ssize_t[:, ::1] count, const Py_ssize_t[::1] total, Py_ssize_t[::1] top,

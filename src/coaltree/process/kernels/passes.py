@@ -264,6 +264,37 @@ def _draw_state(forest, d, node, u):
     return best  # rounding has left nothing of the last state
 
 
+def climb_sites(forest, children, heights, log_z):
+    """Add the log likelihood of each site, relative to that of the leaves by themselves, to `log_z`, in the order of the forest.
+
+    For a forest of ``2n - 1`` slots that holds the messages of the leaves in its first n slots.
+    """
+    pair = op.Pair(forest)
+    with cython.nogil:
+        _climb_sites(forest, children, heights, log_z, pair)
+
+
+def _climb_sites(forest, children, heights, log_z, pair):
+    n = children.shape[0] + 1
+    for k in range(n - 1):
+        if k % stop.STRIDE == 0:
+            stop.poll()
+        i, j, h = children[k, 0], children[k, 1], heights[n + k]
+        g = 2 * h - forest.height[i] - forest.height[j]
+        for d in range(forest.n_sites):
+            agreement = 0.0
+            for r in range(forest.n_ranks):
+                a = forest.rank[r] + d
+                if a >= forest.rank[r + 1]:
+                    break
+                agreement += forest.state[i, a] * forest.state[j, a]
+            x = forest.site_rate[d] * g
+            z = math.exp(-x) * agreement - math.expm1(-x)
+            log_z[d] += math.log(z) if z > 0 else -math.inf
+        op.merge(forest, i, j, h, n + k, pair)
+        forest.height[n + k] = h
+
+
 def climb_unseen(children, heights, share, rate, lost, other, count, total, top):
     """Climb a tree with columns of two states, see `coaltree.process.ascertainment`.
 
