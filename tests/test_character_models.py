@@ -223,13 +223,65 @@ def test_rates_from_everywhere(tmp_path, monkeypatch, capsys):
     genes = {gene: frame.attrs["partitions"][gene] for gene in ("first_gene", "second_gene")}
     parts = fit(frame, rates="gamma", partitions=genes).process_.subprocesses(60)
     assert parts[0][0].gamma_shape != parts[1][0].gamma_shape
+    insects = fit(ct.read_characters(INSECTS), rates="gamma").process_
+    assert (insects.ascertainment, insects.gamma_shape is None) == ("variable", False)
+
+
+@pytest.mark.parametrize("ascertainment", ["variable", "present"])
+def test_recorded_columns_at_gamma_rates_have_probabilities_that_add_up(ascertainment):
+    tree = ct.simulate_tree(4, 1)
+    process = ct.Multinomial(0.7, [[0.2, 0.3, 0.5]], ascertainment=ascertainment, gamma_shape=0.4)
+    columns = np.array(list(itertools.product(range(3), repeat=4)), dtype=float)
+    recorded = [column for column in columns if column.max() > (column.min() if ascertainment == "variable" else 0)]
+    logs = [process.mixture_log_likelihood(tree, column[:, None]) for column in recorded]
+    assert np.exp(logs).sum() == pytest.approx(1.0)
+
+
+def recorded_table():
+    """Return a small tree and variable columns of two and three states with their process, at gamma rates."""
+    tree = ct.simulate_tree(5, 1)
+    process = ct.Multinomial(1.0, EQUAL * 3, ascertainment="variable", hold_equilibrium=True, gamma_shape=0.5)
+    process = process.replace(relative_rate=np.tile(RELATIVE, 3))
+    X = process.simulate(tree, 3)
+    X[0, 0] = np.nan
+    return tree, X, process
+
+
+def test_fit_of_gamma_rates_with_ascertainment_is_optimal():
+    tree, X, process = recorded_table()
+    fitted = ct.calibrate(process, tree, X)
+
+    def loss(x):
+        candidate = process.replace(rate=math.exp(x[0]), gamma_shape=math.exp(x[1]))
+        return -candidate.mixture_log_likelihood(tree, X) - candidate.log_parameter_prior(X)
+
+    best = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-3}, bounds=[(-9, 9), (-6.9, 5.2)])
+    found = np.log([float(fitted.rate), fitted.gamma_shape])
+    assert loss(found) < best.fun + 1e-3
+
+
+def test_draws_of_gamma_rates_with_ascertainment_match_grid():
+    """Rate and shape together, with the categories and the columns that were not recorded."""
+    tree, X, start = recorded_table()
+    process, logs = start.resolve(X), []
+    sampler, rng = process.sampler(X, True), np.random.default_rng(0)
+    for _ in range(800):
+        process = sampler.draw(process, tree, rng)
+        logs.append([math.log(process.rate), math.log(process.gamma_shape)])
+    grid = list(itertools.product(np.linspace(-4, 4, 20), np.linspace(-6, 2.5, 20)))
+    candidates = [start.replace(rate=math.exp(a), gamma_shape=math.exp(b)) for a, b in grid]
+    density = [
+        c.mixture_log_likelihood(tree, X) + c.log_parameter_prior(X) + a + b
+        for c, (a, b) in zip(candidates, grid, strict=True)
+    ]
+    mass = np.exp(density - np.max(density))
+    batches = np.reshape(logs, (BATCHES, -1, 2)).mean(axis=1)
+    errors = batches.std(axis=0, ddof=1) / math.sqrt(BATCHES)
+    assert np.all(np.abs(batches.mean(axis=0) - mass @ np.array(grid) / mass.sum()) < BOUND * errors + 1e-2)
 
 
 def test_invalid_gamma_rates_are_refused():
     frame = ct.read_characters(INSECTS)
-    with refused("rates 'gamma' 'standard' ascertainment 'variable' 'all'"):
-        fit(frame, rates="gamma")
-    assert fit(frame, rates="gamma", ascertainment="all").process_.relative_rate is not None
     with refused("rates 'fast' 'equal' 'gamma'"):
         fit(frame, rates="fast")
     for wrong in (0.0, -1.0, math.nan, "flat", 1e9):
@@ -237,8 +289,6 @@ def test_invalid_gamma_rates_are_refused():
             ct.Multinomial(gamma_shape=wrong)
     with refused("gamma_shape one rate"):
         ct.Multinomial([1.0, 2.0], gamma_shape=1.0)
-    with refused("gamma_shape ascertainment 'variable'"):
-        ct.Multinomial(gamma_shape=1.0, ascertainment="variable")
     with refused("site_rate gamma_shape"):
         ct.Multinomial(site_rate=[1.0])
     with refused("gamma_shape evidence"):

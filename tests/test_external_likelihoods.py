@@ -214,6 +214,16 @@ def test_iqtree_agrees_on_mkv(n_states, tmp_path):
     assert actual == pytest.approx(ours, abs=2e-3)
 
 
+@needs_iqtree
+@pytest.mark.parametrize("n_states", [2, 3])
+def test_iqtree_agrees_on_mkv_with_gamma_rates(n_states, tmp_path):
+    tree, X, rate = matrix_of_morphology(n_states)
+    q = [[1 / n_states] * n_states] * X.shape[1]
+    ours = ct.Multinomial(rate, q, 0.0, "variable", gamma_shape=0.4).mixture_log_likelihood(tree, X)
+    actual = iqtree_log_likelihood(symbols(X), tree, tmp_path, "-st", "MORPH", "-m", "MK+ASC+G4", "-a", "0.4")
+    assert actual == pytest.approx(ours, abs=2e-3)
+
+
 @needs_mrbayes
 @pytest.mark.parametrize("n_states", [2, 3])
 def test_mrbayes_agrees_on_mkv(n_states, tmp_path):

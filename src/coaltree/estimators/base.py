@@ -65,7 +65,7 @@ SHARED_PARAMETERS = """inference : {"greedy", "smc", "mcmc"}, default "greedy"
         `rates`, `partitions` or `ascertainment` is given.
     rates : {"equal", "gamma"}, optional
         How the rates of characters vary within a partition: not at all, the default, or by four equally likely categories of a
-        gamma distribution, whose shape is drawn or fitted (Yang, 1994). "gamma" is for partitions with ``ascertainment="all"``.
+        gamma distribution, whose shape is drawn or fitted (Yang, 1994).
     partitions : mapping or path, optional
         Names of partitions with lists of their columns, or a file of partitions as for RAxML or IQ-TREE, for the columns in the
         order of the table. By default there is one for each datatype.

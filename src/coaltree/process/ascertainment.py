@@ -37,7 +37,8 @@ class UnseenColumns:
     """Columns that would not have been recorded, and how many columns were recorded under the same conditions.
 
     Columns of the table with the same observed rows, rate, equilibrium and noise are a *group*. Each has one unseen column for
-    each state, or for the first state only, that all its rows would show.
+    each state, or for the first state only, that all its rows would show. If rates vary across columns, eq. (5.8), the rate of a
+    group is that of a factor of 1, and there is one for each category.
     """
 
     declared: tuple[SiteColumns, ...]  # of the unseen columns
@@ -45,6 +46,7 @@ class UnseenColumns:
     share: FloatArray  # (unseen columns,), of the state in the equilibrium
     rate: FloatArray  # (unseen columns,)
     noise: FloatArray  # (unseen columns,)
+    weight: FloatArray  # (unseen columns,), the share of the columns of its group that have its rate
     group: IntArray  # (unseen columns,)
     constant: NDArray[np.bool_]  # (groups,), whether all states have an unseen column
     n_recorded: FloatArray  # (groups,), columns of the table
@@ -61,6 +63,7 @@ class UnseenColumns:
             np.concatenate([part.share for part in parts]),
             np.concatenate([part.rate for part in parts]),
             np.concatenate([part.noise for part in parts]),
+            np.concatenate([part.weight for part in parts]),
             np.concatenate([part.group + start for part, start in zip(parts, first[:-1], strict=True)]),
             np.concatenate([part.constant for part in parts]),
             np.concatenate([part.n_recorded for part in parts]),
@@ -79,11 +82,13 @@ class UnseenColumns:
         lost, other, top = self._climb(children, heights)
         each = np.arange(len(q))
         top_lost, top_other = lost[top, each], other[top, each]
-        unseen = q * (1 - top_lost) + (1 - q) * top_other
+        unseen = self.weight * (q * (1 - top_lost) + (1 - q) * top_other)
         n_groups = len(self.n_recorded)
         # The shares of all states add up to 1, and that of one state and of the others too.
-        differing = np.bincount(self.group, weights=q * top_lost - (1 - q) * top_other, minlength=n_groups)
-        other_weight = np.bincount(self.group, weights=1 - q, minlength=n_groups)
+        differing = np.bincount(
+            self.group, weights=self.weight * (q * top_lost - (1 - q) * top_other), minlength=n_groups
+        )
+        other_weight = np.bincount(self.group, weights=self.weight * (1 - q), minlength=n_groups)
         recorded = np.where(self.constant, differing, differing + other_weight)
         return unseen, np.maximum(recorded, MIN_RECORDED)
 

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import quote
-from ..errors import InputError
 from ..table.character_columns import Partition
 from .base import Process
 from .categorical_columns import smoothed_shares
@@ -75,12 +73,6 @@ def partition_process(
     rates : {"equal", "gamma"} or None
         How rates vary across sites; by default they are equal.
     """
-    if rates == "gamma" and partition.ascertainment is not None:
-        raise InputError(
-            f"rates is 'gamma', and the likelihood of partition {quote(partition.name)} is conditioned on what was recorded "
-            f"(ascertainment={partition.ascertainment!r}); both together are not possible. Use rates 'equal', or ascertainment "
-            "'all' if all characters were recorded."
-        )
     if has_equal_shares(model, partition.datatype):
         flat = {k: np.full(k, 1 / k) for k in set(n_states)}
         changes = np.array([k / (k - 1) for k in n_states])

@@ -32,6 +32,7 @@ from .base import (
     Process,
     WeightedTrees,
     indexed_names,
+    log_recorded,
 )
 from .categorical_columns import SetCells, check_equilibria, check_noise, is_flat, project_points, smoothed_shares
 from .declarations import Columns, SiteColumns
@@ -39,7 +40,7 @@ from .kernels.passes import draw_redraws, expected_redraws
 from .layout import Messages, SiteMessages
 from .likelihood import Beliefs
 from .predictions import Predictions
-from .site_rates import SHAPE_PRIOR_RATE, SHAPE_RANGE, SiteLikelihoods, category_rates, draw_categories
+from .site_rates import N_CATEGORIES, SHAPE_PRIOR_RATE, SHAPE_RANGE, SiteLikelihoods, category_rates, draw_categories
 from .slice_sampling import positive_slice_step
 
 FloatArray = NDArray[np.float64]
@@ -92,7 +93,7 @@ class Multinomial(Process):
     gamma_shape : float, optional
         Rates vary across columns: that of each is multiplied by one of four factors, which are equally likely, the means of the
         quarters of a gamma distribution with mean 1 and this shape (Yang, 1994), eq. (5.8). By default they do not vary. Only
-        with one rate for all columns, and without `ascertainment`.
+        with one rate for all columns.
     site_rate : array-like of shape (D,), optional
         The factor of each column. Markov chains draw the categories of the columns together with the shape, and fits to trees
         replace the factors by their means. By default they are 1, and `simulate` draws them.
@@ -171,11 +172,6 @@ class Multinomial(Process):
                 "(columns in which all cells are absent were not recorded), or None."
             )
         self.ascertainment = ascertainment
-        if self.gamma_shape is not None and ascertainment is not None:
-            raise InputError(
-                f"gamma_shape and ascertainment={ascertainment!r} are both given, and rates can vary across columns only if all "
-                "columns were recorded; leave one of them out."
-            )
         if self.equilibrium is not None and not (self.share_equilibrium and len(self.equilibrium) == 1):
             if self.rate.ndim:
                 check_width(len(self.equilibrium), len(self.rate), "Multinomial's rate")
@@ -203,7 +199,7 @@ class Multinomial(Process):
                 check_width(n_columns, len(factors), f"Multinomial's {name}")
 
     @property
-    def factors(self) -> FloatArray | None:
+    def _factors(self) -> FloatArray | None:
         """The factors of the rates of the columns; None if all are 1."""
         if self.site_rate is None or self.relative_rate is None:
             return self.relative_rate if self.site_rate is None else self.site_rate
@@ -211,7 +207,7 @@ class Multinomial(Process):
 
     def column_rates(self, n_columns: int) -> FloatArray:
         """Return the rate of each column."""
-        factors = self.factors
+        factors = self._factors
         return np.broadcast_to(self.rate if factors is None else self.rate * factors, n_columns)
 
     def resolve(self, X: FloatArray) -> Self:
@@ -320,9 +316,6 @@ class Multinomial(Process):
         if width is not None:
             check_width(width, len(self.equilibrium), "Multinomial's equilibrium")
         rng = as_generator(random_state)
-        if self.gamma_shape is not None and self.site_rate is None:
-            rates = category_rates(self.gamma_shape)
-            return self.replace(site_rate=rng.choice(rates, len(self.equilibrium)))._simulate(tree, rng)
         table = self._simulate(tree, rng)
         if self.ascertainment is None:
             return table
@@ -339,6 +332,9 @@ class Multinomial(Process):
     def _simulate(self, tree: Tree, rng: np.random.Generator) -> FloatArray:
         """Draw a table, whether or not its columns are recorded."""
         assert self.equilibrium is not None
+        if self.gamma_shape is not None and self.site_rate is None:
+            drawn = rng.choice(category_rates(self.gamma_shape), len(self.equilibrium))
+            return self.replace(site_rate=drawn)._simulate(tree, rng)
         lengths = tree.branch_lengths
         rates = self.column_rates(len(self.equilibrium))
         parents = tree.parents
@@ -354,9 +350,9 @@ class Multinomial(Process):
         """Return the process of some of the columns."""
         assert self.equilibrium is not None
         rate, noise = (value[columns] if value.ndim else value for value in (self.rate, self.noise))
-        relative = None if self.relative_rate is None else self.relative_rate[columns]
+        relative, sites = (None if one is None else one[columns] for one in (self.relative_rate, self.site_rate))
         equilibrium = [self.equilibrium[d] for d in columns]
-        return self.replace(rate=rate, equilibrium=equilibrium, noise=noise, relative_rate=relative)
+        return self.replace(rate=rate, equilibrium=equilibrium, noise=noise, relative_rate=relative, site_rate=sites)
 
     def _is_recorded(self, X: FloatArray) -> NDArray[np.bool_]:
         """Return which columns of a table satisfy the condition for being recorded."""
@@ -418,7 +414,7 @@ class Multinomial(Process):
     @property
     def min_attachment_height(self) -> float:
         """The height below which the fastest column hardly ever mutates."""
-        factors = self.factors
+        factors = self._factors
         fastest = 1.0 if factors is None else float(np.max(factors))
         return 0.05 / (float(np.max(self.rate)) * fastest)
 
@@ -571,7 +567,7 @@ class Multinomial(Process):
         total -= 0.0 if resolved.gamma_shape is None else SHAPE_PRIOR_RATE * resolved.gamma_shape
         return total + sum(float(np.mean(np.log(q))) for q in resolved._own_equilibria())
 
-    def site_likelihoods(self, tree: Tree, X: FloatArray) -> SiteLikelihoods:
+    def _site_likelihoods(self, tree: Tree, X: FloatArray) -> SiteLikelihoods:
         """Return the likelihoods of the columns of a resolved process given their categories."""
         return SiteLikelihoods(self.replace(site_rate=np.ones(X.shape[1])).forest(X, tree.n_nodes), tree)
 
@@ -593,8 +589,8 @@ class Multinomial(Process):
             return given_categories
         matrix = as_matrix(X)
         resolved = self.resolve(matrix)
-        mixture = resolved.site_likelihoods(tree, matrix).log_likelihood(self.gamma_shape)
-        return math.fsum(resolved.leaf_log_likelihoods(matrix)) + mixture
+        mixture = resolved._site_likelihoods(tree, matrix).log_likelihood(self.gamma_shape)
+        return math.fsum(resolved.leaf_log_likelihoods(matrix)) + mixture - log_recorded(resolved, tree, matrix)
 
     def sampler(self, X: FloatArray, hold_noise: bool) -> ParameterSampler[Multinomial]:
         """Return a sampler of rates, equilibria and noise."""
@@ -667,7 +663,9 @@ class Unseen(NamedTuple):
         """Find the groups of columns that are recorded under the same conditions."""
         assert process.equilibrium is not None
         known, n_columns = np.asfortranarray(X >= 0), X.shape[1]
-        rates, noises = process.column_rates(n_columns).tolist(), np.broadcast_to(process.noise, n_columns).tolist()
+        base = process if process.site_rate is None else process.replace(site_rate=np.ones(n_columns))
+        rates, noises = base.column_rates(n_columns).tolist(), np.broadcast_to(process.noise, n_columns).tolist()
+        factors = np.ones(1) if process.gamma_shape is None else category_rates(process.gamma_shape)
         groups: dict[tuple[bytes, float, float, bytes], int] = {}
         group_of, firsts = np.empty(n_columns, dtype=np.intp), list[int]()
         for d, (q, rate, noise) in enumerate(zip(process.equilibrium, rates, noises, strict=True)):
@@ -679,8 +677,14 @@ class Unseen(NamedTuple):
         group = np.repeat(np.arange(len(firsts)), widths if constant else 1)
         starts = np.cumsum(widths) - widths
         cell_states = np.arange(len(group)) - starts[group] if constant else np.zeros(len(group), dtype=np.intp)
+        factor = np.repeat(
+            factors, len(group)
+        )  # of the rate, all unseen columns of one category after those of another
+        group, cell_states = np.tile(group, len(factors)), np.tile(cell_states, len(factors))
         column = np.array(firsts)[group]
-        plain = process.without_ascertainment()._select_columns(column)
+        plain = base.without_ascertainment()._select_columns(column)
+        if process.gamma_shape is not None:
+            plain = plain.replace(site_rate=factor)
         plain.equilibrium = tuple(process.equilibrium[d] for d in column)  # to the last digit
         unseen_X = np.where(known[:, column], cell_states, np.nan)
         assert plain.equilibrium is not None
@@ -692,8 +696,9 @@ class Unseen(NamedTuple):
             tuple(part for part in plain.columns(unseen_X) if isinstance(part, SiteColumns)),
             known[:, column],
             np.array([q[k] for q, k in zip(plain.equilibrium, cell_states.tolist(), strict=True)]),
-            np.array(rates)[column],
+            np.array(rates)[column] * factor,
             np.array(noises)[column],
+            np.full(len(column), 1 / len(factors)),
             group,
             np.full(len(firsts), constant),
             np.bincount(group_of, minlength=len(firsts)).astype(np.float64),
@@ -734,7 +739,7 @@ def _fit(process: Multinomial, trees: WeightedTrees, hold_noise: bool) -> Multin
         noises = _best_noise(process, redraws, trees.X) if moves_noise else process.noise
         change = max(change, float(np.max(np.abs(noises - process.noise))))
         process = process.replace(rate=rates, equilibrium=equilibria, noise=noises)
-        if process.ascertainment is not None:
+        if process.ascertainment is not None and process.gamma_shape is None:
             scaled = _scale_rates(process, trees)
             change = max(change, float(np.max(np.abs(np.log(scaled.rate / process.rate)))))
             process = scaled
@@ -749,17 +754,31 @@ def _fit(process: Multinomial, trees: WeightedTrees, hold_noise: bool) -> Multin
     return process
 
 
+def _log_recorded(process: Multinomial, shape: float, rate: ArrayLike, tree: Tree, X: FloatArray) -> float:
+    """Return the log probability that all columns are recorded, of a process with another shape and rate."""
+    if process.ascertainment is None:
+        return 0.0
+    within = min(max(shape, SHAPE_RANGE[0]), SHAPE_RANGE[1])  # but for rounding it is
+    return log_recorded(process.replace(rate=rate, gamma_shape=within), tree, X)
+
+
 def _fit_gamma_rates(process: Multinomial, trees: WeightedTrees) -> Multinomial:
     """Return the process with the best shape and then rate, summed over categories, and the means of the columns' factors."""
     from scipy.optimize import minimize_scalar  # slow to import, and only fits need it
 
     assert process.gamma_shape is not None, "rates vary"
-    sites = [process.site_likelihoods(tree, trees.X) for tree in trees.trees]
+    sites = [process._site_likelihoods(tree, trees.X) for tree in trees.trees]
     rate = float(process.rate)
 
     def loss(log_shape: float, log_clock: float) -> float:
         shape, new_rate = math.exp(log_shape), rate * math.exp(log_clock)
-        logs = np.array([of_tree.log_likelihood(shape, math.exp(log_clock)) for of_tree in sites])
+        logs = np.array(
+            [
+                of_tree.log_likelihood(shape, math.exp(log_clock))
+                - _log_recorded(process, shape, new_rate, tree, trees.X)
+                for of_tree, tree in zip(sites, trees.trees, strict=True)
+            ]
+        )
         prior = (PRIOR_SHAPE - 1) * math.log(new_rate) - new_rate / PRIOR_SCALE - SHAPE_PRIOR_RATE * shape
         return -float(trees.weights @ logs) - prior
 
@@ -777,7 +796,7 @@ def _fit_gamma_rates(process: Multinomial, trees: WeightedTrees) -> Multinomial:
         process.replace(rate=rate * math.exp(log_clock)),
     )
     rates, weights = category_rates(shape), trees.weights / trees.weights.sum()
-    means = [rates @ process.site_likelihoods(tree, trees.X).chances(shape) for tree in trees.trees]
+    means = [rates @ process._site_likelihoods(tree, trees.X).chances(shape) for tree in trees.trees]
     return process.replace(gamma_shape=shape, site_rate=weights @ np.array(means))
 
 
@@ -900,7 +919,7 @@ def _best_rates(process: Multinomial, redraws: Redraws) -> FloatArray:
     lengths, weights, shares, stays = (array[..., real] for array in redraws[:4])
     pooled = process.rate.ndim == 0
     rate = np.array(np.broadcast_to(process.rate, len(shares)))
-    factors = process.factors
+    factors = process._factors
     if factors is None:
         idle = (stays * weights) @ lengths
     else:
@@ -958,7 +977,7 @@ class UnseenDraws(NamedTuple):
     """Events in the columns that were not recorded, by the column of the table that they belong to."""
 
     events: IntArray  # (columns,), mutations
-    copies: IntArray  # (columns,), unrecorded columns
+    copies: FloatArray  # (columns,), unrecorded columns, each times its rate over that of its column
     draws: IntArray  # (states,), of each state
     by_noise: IntArray  # (columns,), cells that the noise has drawn
     cells: IntArray  # (columns,), cells that would show a state
@@ -1017,10 +1036,13 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         self, process: Multinomial, gamma_shape: float, tree: Tree, rng: np.random.Generator
     ) -> Multinomial:
         """Draw the shape, summed over the categories of the columns, and then their categories: eq. (13.14)."""
-        sites = process.site_likelihoods(tree, self.table)
-        shape = positive_slice_step(
-            lambda shape: sites.log_likelihood(shape) - SHAPE_PRIOR_RATE * shape, gamma_shape, SHAPE_RANGE, rng
-        )
+        sites = process._site_likelihoods(tree, self.table)
+
+        def log_density(shape: float) -> float:
+            recorded = _log_recorded(process, shape, process.rate, tree, self.table)
+            return sites.log_likelihood(shape) - SHAPE_PRIOR_RATE * shape - recorded
+
+        shape = positive_slice_step(log_density, gamma_shape, SHAPE_RANGE, rng)
         shape = min(max(shape, SHAPE_RANGE[0]), SHAPE_RANGE[1])  # but for rounding it is
         drawn = category_rates(shape)[draw_categories(sites.chances(shape), rng)]
         return process.replace(gamma_shape=shape, site_rate=drawn)
@@ -1028,21 +1050,23 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
     def _draw_unseen(self, process: Multinomial, tree: Tree, rng: np.random.Generator) -> UnseenDraws:
         """Draw the number of columns that were not recorded, and their events: eq. (13.11)."""
         n_columns, n_states = len(self._n_states), int(self._n_states.sum())
-        none = UnseenDraws(
-            *(np.zeros(size, dtype=np.intp) for size in (n_columns, n_columns, n_states, n_columns, n_columns))
-        )
+        zeros = np.zeros(n_columns, dtype=np.intp)
+        none = UnseenDraws(zeros, np.zeros(n_columns), np.zeros(n_states, dtype=np.intp), zeros, zeros)
         if process.ascertainment is None:
             return none
         assert process.equilibrium is not None
         unseen = Unseen.from_table(process, self.table)
         columns = unseen.columns
         # Every column of the table stands for its own share of those that were not recorded.
+        n_categories = 1 if process.gamma_shape is None else N_CATEGORIES
+        n_unseen = len(unseen.shown_state) // n_categories
         unseen_of = np.full(1 + int(unseen.unseen_state_of.max()), -1, dtype=np.intp)
-        unseen_of[unseen.shown_state] = np.arange(len(unseen.shown_state))
+        unseen_of[unseen.shown_state[:n_unseen]] = np.arange(n_unseen)
         states = np.flatnonzero(
             unseen_of[unseen.state_of] >= 0
         )  # of the table, whose constant columns are not recorded
-        which = unseen_of[unseen.state_of[states]]
+        which = np.concatenate([unseen_of[unseen.state_of[states]] + z * n_unseen for z in range(n_categories)])
+        states = np.tile(states, n_categories)
         owner = np.repeat(np.arange(n_columns), self._n_states)[states]
         odds = columns.odds(tree.children, tree.heights)[which]
         counts = rng.poisson(rng.standard_gamma(np.ones(n_columns))[owner] * odds)
@@ -1059,12 +1083,12 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
                 shares[state - self._start[d]] = 0.0
                 draws[self._start[d] : self._start[d] + len(shares)] += rng.multinomial(count, shares / shares.sum())
         known = columns.observed.sum(axis=0)[which]
-        by_column = (
-            np.bincount(owner, weights, n_columns).astype(np.intp)
-            for weights in (events, counts, by_noise, known * counts)
+        column_events, column_noise, cells = (
+            np.bincount(owner, weights, n_columns).astype(np.intp) for weights in (events, by_noise, known * counts)
         )
-        column_events, column_counts, column_noise, cells = by_column
-        return UnseenDraws(column_events, column_counts, draws, column_noise, cells)
+        speed = columns.rate[which] / process.column_rates(n_columns)[owner]
+        copies = np.bincount(owner, counts * speed, n_columns).astype(np.float64)
+        return UnseenDraws(column_events, copies, draws, column_noise, cells)
 
     def _draw_equilibria(
         self, old: Sequence[FloatArray], counts: IntArray, rng: np.random.Generator
@@ -1139,8 +1163,8 @@ def _draw_rates(
     x = process.column_rates(len(redrawn))[:, None] * lengths
     events = np.where(redrawn, draw_events(x, rng), 0).sum(axis=1) + unseen.events
     time = lengths.sum() * (1.0 + unseen.copies)
-    if process.factors is not None:
-        time = process.factors * time
+    if process._factors is not None:
+        time = process._factors * time
     if rate.ndim == 0:
         events, time = events.sum(), time.sum()
     new_rate = rng.standard_gamma(PRIOR_SHAPE + events) / (1 / PRIOR_SCALE + time)
