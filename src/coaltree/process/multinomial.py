@@ -6,8 +6,9 @@ the states at all nodes and on which branches a state was redrawn from the equil
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -754,12 +755,19 @@ def _fit(process: Multinomial, trees: WeightedTrees, hold_noise: bool) -> Multin
     return process
 
 
-def _log_recorded(process: Multinomial, shape: float, rate: ArrayLike, tree: Tree, X: FloatArray) -> float:
-    """Return the log probability that all columns are recorded, of a process with another shape and rate."""
-    if process.ascertainment is None:
-        return 0.0
-    within = min(max(shape, SHAPE_RANGE[0]), SHAPE_RANGE[1])  # but for rounding it is
-    return log_recorded(process.replace(rate=rate, gamma_shape=within), tree, X)
+def _recorded_at(process: Multinomial, X: FloatArray) -> Callable[[Tree, float, float], float]:
+    """Return the log probability that all columns are recorded, as a function of tree, shape and factor of all rates."""
+    assert process.gamma_shape is not None, "rates vary"
+    unseen = process.unseen_columns(X)
+    if unseen is None:
+        return lambda tree, shape, clock: 0.0
+    at_mean = unseen.rate.reshape(N_CATEGORIES, -1) / category_rates(process.gamma_shape)[:, None]
+
+    def log_probability(tree: Tree, shape: float, clock: float) -> float:
+        rates = clock * at_mean * category_rates(shape)[:, None]
+        return dataclasses.replace(unseen, rate=rates.ravel()).log_recorded(tree)
+
+    return log_probability
 
 
 def _fit_gamma_rates(process: Multinomial, trees: WeightedTrees) -> Multinomial:
@@ -768,19 +776,14 @@ def _fit_gamma_rates(process: Multinomial, trees: WeightedTrees) -> Multinomial:
 
     assert process.gamma_shape is not None, "rates vary"
     sites = [process._site_likelihoods(tree, trees.X) for tree in trees.trees]
-    rate = float(process.rate)
+    log_recorded_at, rate = _recorded_at(process, trees.X), float(process.rate)
 
     def loss(log_shape: float, log_clock: float) -> float:
-        shape, new_rate = math.exp(log_shape), rate * math.exp(log_clock)
-        logs = np.array(
-            [
-                of_tree.log_likelihood(shape, math.exp(log_clock))
-                - _log_recorded(process, shape, new_rate, tree, trees.X)
-                for of_tree, tree in zip(sites, trees.trees, strict=True)
-            ]
-        )
+        shape, clock = math.exp(log_shape), math.exp(log_clock)
+        new_rate, pairs = rate * clock, zip(sites, trees.trees, strict=True)
+        logs = [of_tree.log_likelihood(shape, clock) - log_recorded_at(tree, shape, clock) for of_tree, tree in pairs]
         prior = (PRIOR_SHAPE - 1) * math.log(new_rate) - new_rate / PRIOR_SCALE - SHAPE_PRIOR_RATE * shape
-        return -float(trees.weights @ logs) - prior
+        return -float(trees.weights @ np.array(logs)) - prior
 
     within = tuple(math.log(end) for end in SHAPE_RANGE)
     log_shape = float(minimize_scalar(lambda x: loss(x, 0.0), bounds=within, options={"xatol": GAMMA_TOLERANCE}).x)
@@ -791,10 +794,8 @@ def _fit_gamma_rates(process: Multinomial, trees: WeightedTrees) -> Multinomial:
         log_clock = float(
             minimize_scalar(lambda x: loss(log_shape, x), bounds=around, options={"xatol": GAMMA_TOLERANCE}).x
         )
-    shape, process = (
-        min(max(math.exp(log_shape), SHAPE_RANGE[0]), SHAPE_RANGE[1]),
-        process.replace(rate=rate * math.exp(log_clock)),
-    )
+    shape = min(max(math.exp(log_shape), SHAPE_RANGE[0]), SHAPE_RANGE[1])  # but for rounding it is
+    process = process.replace(rate=rate * math.exp(log_clock))
     rates, weights = category_rates(shape), trees.weights / trees.weights.sum()
     means = [rates @ process._site_likelihoods(tree, trees.X).chances(shape) for tree in trees.trees]
     return process.replace(gamma_shape=shape, site_rate=weights @ np.array(means))
@@ -1036,11 +1037,10 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         self, process: Multinomial, gamma_shape: float, tree: Tree, rng: np.random.Generator
     ) -> Multinomial:
         """Draw the shape, summed over the categories of the columns, and then their categories: eq. (13.14)."""
-        sites = process._site_likelihoods(tree, self.table)
+        sites, log_recorded_at = process._site_likelihoods(tree, self.table), _recorded_at(process, self.table)
 
         def log_density(shape: float) -> float:
-            recorded = _log_recorded(process, shape, process.rate, tree, self.table)
-            return sites.log_likelihood(shape) - SHAPE_PRIOR_RATE * shape - recorded
+            return sites.log_likelihood(shape) - log_recorded_at(tree, shape, 1.0) - SHAPE_PRIOR_RATE * shape
 
         shape = positive_slice_step(log_density, gamma_shape, SHAPE_RANGE, rng)
         shape = min(max(shape, SHAPE_RANGE[0]), SHAPE_RANGE[1])  # but for rounding it is
