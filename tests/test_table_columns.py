@@ -970,6 +970,25 @@ def test_columns_equal_by_chance_are_not_reported(n, seed):
     assert not any("cop" in remark for remark in remarks_of(pd.DataFrame(flags[:2]).map("{:.0f}".format)))
 
 
+@pytest.mark.parametrize("n_twice", [1, 5, 40])
+def test_nearly_distinct_texts_are_not_copies(n_twice):
+    texts = pd.DataFrame({"price": [f"price {k}" for k in range(100)], "name": [f"thing {k}" for k in range(100)]})
+    table = pd.concat([texts, texts[:n_twice]], ignore_index=True).assign(x=np.arange(100.0 + n_twice) ** 2)
+    assert remarks_of(table) == []
+    # Evidence is categories that occur again.
+    again = pd.concat([texts[:30]] * 3, ignore_index=True).assign(x=np.arange(90.0) ** 2)
+    (remark,) = remarks_of(again)
+    assert "'name' of 'price'" in remark
+
+
+def test_number_of_groupings_decides_on_copies():
+    """Five pairs can be formed in 945 ways, four groups of three in 15,400: more than 4,000 are surprising in two columns."""
+    for size, n_groups, is_copy in ((2, 5, False), (3, 4, True)):
+        letters = np.repeat(list("abcde")[:n_groups], size)
+        table = pd.DataFrame({"one": letters, "two": np.char.add(letters, letters)})
+        assert len(remarks_of(table)) == is_copy
+
+
 def test_copied_columns_match_correlation_one():
     """By definition, over all pairs."""
     rng = np.random.default_rng(3)

@@ -28,8 +28,8 @@ def describe_copies(columns: Sequence[Column]) -> list[str]:
     """Describe in a sentence which columns repeat others.
 
     Real columns repeat each other if they are linear functions of each other, categorical ones if only the names of their
-    categories differ. Columns are hashed, and only those with equal hashes are compared. Up to 100 columns of a kind, those
-    with different missing cells are also compared, over the rows that both have.
+    categories differ, and these occur in at least two rows on average. Columns are hashed, and only those with equal hashes are
+    compared. Up to 100 columns of a kind, those with different missing cells are also compared, over the rows that both have.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def describe_copies(columns: Sequence[Column]) -> list[str]:
         later: first
         for first, *others in groups
         for later in others
-        if _surprisal(_column_values(columns[first])) >= least
+        if _surprisal(_column_values(columns[first]), isinstance(columns[first], RealColumn)) >= least
     }
     for of_kind in (real, categorical):
         if len(of_kind) <= _MAX_PAIRWISE_COLUMNS:
@@ -133,7 +133,7 @@ def _add_partial_copies(copies: dict[int, int], columns: Sequence[tuple[int, Col
                 continue
             a, b = cells[first][both_observed], values[both_observed]
             equal = _are_linear(a, b) if real else _have_same_groups(a, b)
-            if equal and _surprisal(a) >= least:
+            if equal and _surprisal(a, real) >= least:
                 copies[later] = first
                 break
 
@@ -164,10 +164,17 @@ def _have_same_groups(a: FloatArray, b: FloatArray) -> bool:
     return n_pairs == len(np.unique(a)) == len(np.unique(b))
 
 
-def _surprisal(cells: FloatArray) -> float:
-    """Return minus the log probability that a column with the same values in random order equals this one."""
-    counts = np.unique(cells[~np.isnan(cells)], return_counts=True)[1].tolist()
-    return math.lgamma(sum(counts) + 1) - sum(math.lgamma(n + 1) for n in counts)
+def _surprisal(cells: FloatArray, real: bool) -> float:
+    """Return minus the log probability that a column with the same values in random order repeats this one.
+
+    Categories may have other names, so only how they group the rows is evidence. If they occur in fewer than two rows on average,
+    it is none: distinct texts are one-to-one, and a row that is there twice repeats all of them.
+    """
+    counts = np.unique(cells[~np.isnan(cells)], return_counts=True)[1]
+    if not real and counts.sum() < 2 * len(counts):
+        return 0.0
+    factorials = [counts] if real else [counts, np.bincount(counts)]
+    return math.lgamma(counts.sum() + 1) - sum(math.lgamma(n + 1) for part in factorials for n in part.tolist())
 
 
 # A cell with more than this share of the variance is extreme in a column of at least so many cells: without it the standard
