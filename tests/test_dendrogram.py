@@ -269,7 +269,32 @@ def test_leaf_names_are_not_parsed_as_math(ax):
 
 def test_long_leaf_names_are_shortened(ax):
     plot_dendrogram(SMALL.rename(["d" * 50, "a\nb", "b", "c" * 30]), ax=ax)
-    assert names_written(ax) == ["a b", "b", "c" * 30, "d" * 29 + "…"]
+    assert names_written(ax) == ["a b", "b", "c" * 30, "d" * 19 + "…" + "d" * 10]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a very long name of a row that ends with {}",
+        "{} begins a very long name of a row that is cut",
+        "a very long name of the isolate {} of a mouse, complete genome of the mitochondrion",
+        "a very long name of the isolate and its {} and of a mouse with a {} in the very middle of all",
+    ],
+)
+def test_shortened_names_differ(pattern, ax):
+    """Wherever the names differ."""
+    tree = simulate_tree(10, random_state=0).rename([pattern.format(f"no. {k}", k) for k in range(10)])
+    plot_dendrogram(tree, ax=ax)
+    shown = names_written(ax)
+    assert len(set(shown)) == 10
+    assert all(len(name) == 30 for name in shown)
+    assert all(any(part in name for name in tree.leaf_names) for text in shown for part in text.split("…"))
+
+
+def test_leaf_names_have_no_control_characters(ax):
+    plot_dendrogram(SMALL.rename(["ab\u202ecd23\x1b[31m", "b\x07", "\ud800c", "d\te"]), ax=ax)
+    assert sorted(names_written(ax)) == [r"\ud800c", r"ab\u202ecd23\u001b[31m", r"b\u0007", "d e"]
+    save(ax)
 
 
 def test_leaf_names_are_drawn_up_to_150_leaves(pyplot):

@@ -117,6 +117,14 @@ def test_process_repr_shows_parameters():
     assert "[0.1, 0.9]" in ct.Multinomial(1.0, [[0.5, 0.5], [0.1, 0.9]])._repr_html_()
 
 
+def test_html_has_no_control_characters():
+    hostile = "ab\u202ecd23\x1b[31m"
+    tree = ct.simulate_tree(3, random_state=0).rename([f"{hostile}{k}" for k in range(3)])
+    for text in [tree._repr_html_(), facts_html(hostile, {hostile: hostile}), rows_html("", {hostile: [hostile]}, 1)]:
+        assert text.count(r"ab\u202ecd23\u001b[31m") >= 2
+        assert text.isprintable()
+
+
 def test_shorten_value_shortens_numbers_and_texts():
     assert shorten_value("x" * 100) == "x" * 79 + "…"
     assert shorten_value([1, 2.0, "a"]) == "[1, 2, a]"

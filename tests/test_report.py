@@ -492,6 +492,23 @@ def test_report_shortens_long_names_with_full_title(frame):
     assert f'title="the very long name of one of the rows, number {row.split()[-1]}"' in raw
 
 
+def test_report_shows_control_characters_as_escapes(frame):
+    """Also in the data that scripts write into the page."""
+    hostile = "ab\u202ecd23\x1b[31m"
+    table = frame[["mass", "cover"]].set_axis([f"{hostile}{i}" for i in range(36)])
+    table = table.rename(columns={"mass": f"mass{hostile}", "cover": f"cover{hostile}"})
+    table.iloc[:, 1] = [f"{cell}{hostile}" for cell in table.iloc[:, 1]]
+    raw = report_page(ct.CoalescentClustering().fit(table)._model, title=hostile)
+    own = re.sub("<script>.*?</script>", "", raw, flags=re.DOTALL)
+    assert r"<title>ab\u202ecd23\u001b[31m</title>" in own
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", own)
+    data = Page(raw).data
+    shown = [*data["names"], *(column["name"] for column in data["columns"])]
+    shown += [name for column in data["columns"] for name in column.get("categories", [])]
+    assert len(shown) > 38
+    assert all(r"ab\u202ecd23\u001b[31m" in name for name in shown)
+
+
 # -- errors ------------------------------------------------------------------------------------------
 
 

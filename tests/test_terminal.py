@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from coaltree.__main__ import main
-from coaltree.cli.terminal import escape_controls
+from coaltree._validation import escape_controls
+from coaltree.cli import terminal
 
 pytestmark = pytest.mark.usefixtures("short_chains", "blank_pictures")
 
@@ -93,6 +94,15 @@ def test_commands_escape_names_on_a_terminal_only(table: Path, monkeypatch: pyte
             assert "\\u001b]0;owned" in out
 
 
+def test_columns_of_a_dry_run_are_escaped_everywhere(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their listing is for readers: names are on one line, and aligned."""
+    for is_terminal in (True, False):
+        code, out, _ = run(monkeypatch, is_terminal, "fit", table, "--dry-run")
+        rows = [line for line in out.splitlines() if line.startswith((r"  \u001b]0;owned\u0007 ", r"  \u001b[31mred "))]
+        assert (code, len(rows)) == (0, 2)
+        assert len({line.index("real") if "real" in line else line.index("categorical") for line in rows}) == 1
+
+
 def test_binary_results_are_not_written_to_a_terminal(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("t.nwk").write_text("((a:1,b:1):1,c:2);")
     code, out, err = run(monkeypatch, True, "convert", "t.nwk", "-", "--to", "npy", "-q")
@@ -111,7 +121,7 @@ def test_escapes_are_those_of_json() -> None:
 
 
 def test_all_output_of_commands_goes_through_one_place() -> None:
-    package = Path(escape_controls.__code__.co_filename).parent
+    package = Path(terminal.__file__).parent
     for path in package.glob("*.py"):
         if path.name != "terminal.py":
             assert not re.search(r"\b(print|typer\.echo|click\.echo|print_exc)\(", path.read_text()), path.name

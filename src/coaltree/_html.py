@@ -8,6 +8,8 @@ from itertools import islice
 
 import numpy as np
 
+from ._validation import escape_controls
+
 _MAX_CHARACTERS, _MAX_SENTENCE = 80, 400
 _MAX_ENTRIES = 5
 _MAX_FACTS = 20
@@ -31,7 +33,7 @@ def shorten_value(value: object, max_length: int = _MAX_CHARACTERS) -> str:
         return f"<{len(value)} values>" if len(value) > _MAX_ENTRIES else f"[{', '.join(map(shorten_value, value))}]"
     if isinstance(value, float | np.floating):
         return f"{value:.6g}"
-    text = str(value)
+    text = escape_controls(str(value))
     return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 

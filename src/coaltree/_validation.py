@@ -1,8 +1,9 @@
-"""Checks that all packages share: counts, memory and optional packages; and how messages quote values."""
+"""Checks that all packages share: counts, memory and optional packages; and how values and names are shown."""
 
 from __future__ import annotations
 
 import os
+import unicodedata
 from numbers import Integral
 
 from .errors import InputError, MissingDependencyError
@@ -12,6 +13,10 @@ MAX_QUOTE_LENGTH = 80
 
 UNKNOWN_MEMORY = 2.0**44
 """Assumed memory in bytes of a computer where it is not known: more than any has."""
+
+# Control characters and escapes, formats (among them those that reverse the direction of text), surrogates, line separators.
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_SHOWN = frozenset("\n\t\u200c\u200d")  # the two joiners belong to the spelling of some languages
 
 
 def quote(value: object) -> str:
@@ -35,6 +40,29 @@ def quote(value: object) -> str:
 def shorten(text: str) -> str:
     """Shorten a text to `MAX_QUOTE_LENGTH` characters."""
     return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 3] + "..."
+
+
+def escape_controls(text: str) -> str:
+    r"""Return a text in which characters that control a terminal or the direction of text are written as JSON writes them.
+
+    Examples
+    --------
+    >>> print(escape_controls("\x1b[31mred\u202e"))
+    \u001b[31mred\u202e
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n")
+    return "".join(_escape(character) if _is_hidden(character) else character for character in text)
+
+
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) in _HIDDEN_CATEGORIES and character not in _SHOWN
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be", errors="surrogatepass").hex()
+    return "".join(f"\\u{units[k : k + 4]}" for k in range(0, len(units), 4))
 
 
 def physical_memory() -> float | None:

@@ -150,7 +150,7 @@ def column_listing(facts: Sequence[Mapping[str, Any]]) -> str:
 def _short_name(name: str) -> str:
     from ..tree.layout import display_name
 
-    return display_name(name, MAX_NAME_CHARACTERS, " ")
+    return display_name(name, MAX_NAME_CHARACTERS)
 
 
 def _text_width(text: str) -> int:

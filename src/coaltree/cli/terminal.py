@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import sys
-import unicodedata
 
 import typer
 
+from .._validation import escape_controls
 from ..errors import InputError
-
-# Control characters and escapes, formats (among them those that reverse the direction of text), surrogates, line separators.
-_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_SHOWN = frozenset("\n\t\u200c\u200d")  # the two joiners belong to the spelling of some languages
 
 
 def write_output(data: str | bytes, *, err: bool = False, end: str = "\n") -> None:
@@ -48,26 +44,3 @@ def refuse_binary(data: str | bytes) -> None:
                 "The result is not text, and standard output is a terminal: name a file, or send it to a file or a program "
                 "(with > or |)."
             )
-
-
-def escape_controls(text: str) -> str:
-    r"""Return a text in which characters that control a terminal are written as JSON writes them.
-
-    Examples
-    --------
-    >>> print(escape_controls("\x1b[31mred\u202e"))
-    \u001b[31mred\u202e
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    text = text.replace("\r\n", "\n")
-    return "".join(_escape(character) if _is_hidden(character) else character for character in text)
-
-
-def _is_hidden(character: str) -> bool:
-    return unicodedata.category(character) in _HIDDEN_CATEGORIES and character not in _SHOWN
-
-
-def _escape(character: str) -> str:
-    units = character.encode("utf-16-be", errors="surrogatepass").hex()
-    return "".join(f"\\u{units[k : k + 4]}" for k in range(0, len(units), 4))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._parameters import Choices, Interval, Layout, Orientation, PictureFormat, check_parameter, optional
-from .._validation import quote
+from .._validation import escape_controls, quote
 from ..errors import InputError, MissingDependencyError
 from ..tree.summary import SummaryTree
 from ..tree.tree import Tree, check_tree
@@ -488,6 +488,7 @@ def _default_size(visible: VisibleTree, orientation: Orientation, layout: Layout
 
 def _draw_title(ax: Any, title: str, fixed: bool) -> None:
     """Write the title above everything else."""
+    title = escape_controls(title)
     if fixed:
         heading = ax.figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     else:

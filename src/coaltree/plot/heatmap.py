@@ -28,7 +28,7 @@ from .style import (
     list_labels,
     require_matplotlib,
 )
-from .visible_tree import VisibleTree, name_width, select_visible, short_name
+from .visible_tree import VisibleTree, name_width, select_visible, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -134,7 +134,7 @@ def draw_dendrogram_panels(
 
 def _text_width(texts: Sequence[str], size: float) -> float:
     """Return the width of the longest text in inches."""
-    return max((name_width(short_name(text)) for text in texts), default=0.0) * 0.6 * size / 72
+    return max(map(name_width, short_names(texts)), default=0.0) * 0.6 * size / 72
 
 
 def _new_panels(size: tuple[float, float], widths: Mapping[str, float]) -> dict[str, Any]:
@@ -189,9 +189,10 @@ def _draw_key(ax: Axes, columns: list[list[KeyLine]]) -> None:
         borderaxespad=0.0,
     )
     # Set afterwards, because matplotlib hides labels that begin with an underscore.
-    for text, (name, color) in zip(legend.get_texts(), lines, strict=True):
+    names = short_names([name for name, _ in lines])
+    for text, name, (_, color) in zip(legend.get_texts(), names, lines, strict=True):
         text.set_parse_math(False)
-        text.set_text(short_name(name))
+        text.set_text(name)
         if color is None:
             text.set_fontweight("bold")
 
@@ -267,7 +268,7 @@ def plot_heatmap(
     color_map = matplotlib.colormaps["RdBu_r"]
     cells = cell_colors(fitted, shown_columns, visible, missing == "fill", color_map)
     width = float(np.clip(_COLUMN_WIDTH * len(shown_columns), 1.0, 9.0))
-    names = [short_name(column.name) for column in shown_columns] if len(shown_columns) <= _MAX_NAMED else []
+    names = short_names([column.name for column in shown_columns]) if len(shown_columns) <= _MAX_NAMED else []
     panels = draw_dendrogram_panels(visible, labels, colors, axes, "table", width, names, cells.key)
     _draw_cells(panels, visible, names, cells)
     if any(column.real for column in shown_columns):

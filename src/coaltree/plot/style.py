@@ -17,7 +17,7 @@ from .._validation import quote, require_package
 from ..errors import InputError
 from ..metrics import encode_labels
 from ..tree.tree import Tree
-from .visible_tree import name_width, short_name
+from .visible_tree import name_width, short_name, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -289,7 +289,7 @@ def draw_legend(ax: Axes, legend: dict[str, Any], *, below: bool = False) -> Non
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=color, linewidth=2.5) for color in legend.values()]
-    names = [short_name(name) for name in legend]
+    names = short_names(list(legend))
     width = ax.get_window_extent().width / ax.figure.dpi
     visible = ax.legend(
         handles,
@@ -311,7 +311,7 @@ def draw_legend(ax: Axes, legend: dict[str, Any], *, below: bool = False) -> Non
 
 def legend_height(legend: dict[str, Any], width: float) -> float:
     """Return the inches of a legend that `draw_legend` adds to axes of some width; 0 if it is empty."""
-    return 0.2 * _legend_rows([short_name(name) for name in legend], width) if legend else 0.0
+    return 0.2 * _legend_rows(short_names(list(legend)), width) if legend else 0.0
 
 
 def _legend_rows(names: list[str], width: float) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from .._validation import quote
 from ..errors import InputError
 from ..tree.edit import tree_top
-from ..tree.layout import display_name, display_width, node_positions
+from ..tree.layout import display_name, display_names, display_width, node_positions
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -79,7 +80,7 @@ class VisibleTree(NamedTuple):
         """Return the labels of the tips in drawing order: the name of a leaf, or the number of leaves of a clade."""
         order = self.tree.leaf_order
         tips = zip(self.nodes[order].tolist(), self.counts[order].tolist(), strict=True)
-        return [short_name(self.original.leaf_names[node]) if count == 1 else f"n = {count:,}" for node, count in tips]
+        return short_names([self.original.leaf_names[node] if count == 1 else f"n = {count:,}" for node, count in tips])
 
 
 def select_visible(tree: Tree, collapse: Any) -> VisibleTree:
@@ -127,7 +128,12 @@ def _check_collapse(collapse: Any, n_leaves: int) -> int:
 
 def short_name(name: str) -> str:
     """Return a name as figures show it: on one line, of at most 30 characters."""
-    return display_name(name, _MAX_NAME_LENGTH, " ")
+    return display_name(name, _MAX_NAME_LENGTH)
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Return names that figures show together, so cut that different names look different."""
+    return display_names(names, _MAX_NAME_LENGTH)
 
 
 def name_width(name: str) -> float:

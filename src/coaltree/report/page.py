@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import require_package
+from .._validation import escape_controls, require_package
 from ..plot.style import color_nodes, distinct_colors
 from ..plot.visible_tree import VisibleTree, select_visible
 from ..table.labels import count
@@ -106,7 +106,8 @@ def _tips_of_rows(visible: VisibleTree) -> IntArray:
 
 def _names(visible: VisibleTree) -> list[str | None]:
     nodes, counts = visible.nodes[: visible.n_tips].tolist(), visible.counts.tolist()
-    return [visible.original.leaf_names[node] if n == 1 else None for node, n in zip(nodes, counts, strict=True)]
+    names = visible.original.leaf_names
+    return [escape_controls(names[node]) if n == 1 else None for node, n in zip(nodes, counts, strict=True)]
 
 
 def _members(visible: VisibleTree, tips: IntArray) -> list[list[str]] | None:
@@ -115,7 +116,7 @@ def _members(visible: VisibleTree, tips: IntArray) -> list[list[str]] | None:
         return None
     members: list[list[str]] = [[] for _ in range(visible.n_tips)]
     for tip, name in zip(tips.tolist(), visible.original.leaf_names, strict=True):
-        members[tip].append(name)
+        members[tip].append(escape_controls(name))
     return members
 
 
@@ -138,7 +139,7 @@ def _column(column: ColumnFacts, sums: FloatArray, visible: VisibleTree, incompl
     missing_places = np.flatnonzero(column.missing[incomplete_rows]).tolist()
     if isinstance(column, RealFacts):
         view: dict[str, Any] = {
-            "name": column.name,
+            "name": escape_controls(column.name),
             "mean": round_significant(column.mean, 12),
             "sd": round_significant(column.sd),
             "time": column.time,
@@ -156,7 +157,7 @@ def _column(column: ColumnFacts, sums: FloatArray, visible: VisibleTree, incompl
             if (sd := float(column.filled_sd[k])) < np.inf and (mean := float(column.filled[k])) == mean
         ]
         return view
-    view = {"name": column.name, "categories": list(column.categories)}
+    view = {"name": escape_controls(column.name), "categories": list(map(escape_controls, column.categories))}
     if is_complete:
         view["codes"] = column.codes.tolist()
     else:
@@ -283,6 +284,7 @@ def _page_template() -> Template:
     environment = Environment(
         loader=DictLoader({"report.html": _template("report.html")}),
         autoescape=True,
+        finalize=lambda value: escape_controls(value) if type(value) is str else value,  # not the markup of this page
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -300,4 +300,4 @@ def shorten_name(name: str, max_length: int = 36) -> str:
     >>> shorten_name("a name"), shorten_name("The first of a long series of names, number 12")
     ('a name', 'The first of a long ser…s, number 12')
     """
-    return display_name(name if len(name) <= max_length else f"{name[: max_length - 13]}…{name[-12:]}", max_length, " ")
+    return display_name(name, max_length)

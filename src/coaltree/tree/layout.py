@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Sequence
 from html import escape
+from os.path import commonprefix
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import escape_controls
 from .arrays import TreeArrays, first_positions, leaf_counts, oldest_merges
 
 FloatArray = NDArray[np.float64]
@@ -18,6 +22,8 @@ MAX_NAMED_LEAVES = 60
 MAX_MERGES = 200
 _MAX_NAME_LENGTH = 40
 _WIDE_CHARACTER = 1.8  # width of an East Asian character, in characters
+_CONTEXT = 4  # characters kept before the first one in which names differ
+_LINE_ENDS = re.compile("[\t-\r\x85\u2028\u2029]")
 
 _TREE_WIDTH = 420.0
 _MARGIN = 8.0
@@ -69,11 +75,50 @@ def elbows(children: IntArray, heights: FloatArray) -> FloatArray:
     return points
 
 
-def display_name(name: str, max_length: int, replacement: str) -> str:
-    """Shorten a name, and replace control characters, lone surrogates and line ends."""
-    if len(name) > max_length:
-        name = name[: max_length - 1] + "…"
-    return "".join(replacement if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in name)
+def display_name(name: str, max_length: int) -> str:
+    """Return a name on one line, with control characters escaped; of a long name, its beginning and its end.
+
+    Examples
+    --------
+    >>> display_name("a name", 36), display_name("The first of a long series of names, number 12", 36)
+    ('a name', 'The first of a long ser…s, number 12')
+    """
+    return _cut(_one_line(name), max_length)
+
+
+def display_names(names: Sequence[str], max_length: int) -> list[str]:
+    """Return names as `display_name` does; of long ones that would look alike, the part from where they differ.
+
+    Examples
+    --------
+    >>> display_names(["a", *(f"the isolate of a mouse, {k}, complete genome" for k in "XY")], 24)
+    ['a', '…se, X, complete genome', '…se, Y, complete genome']
+    """
+    texts = [_one_line(name) for name in names]
+    while True:
+        shown = [_cut(text, max_length) for text in texts]
+        alike: dict[str, set[str]] = {}
+        for short, text in zip(shown, texts, strict=True):
+            alike.setdefault(short, set()).add(text)
+        starts = {
+            short: len(commonprefix(list(group))) - _CONTEXT  # noqa: RUF071 (of names, not of paths)
+            for short, group in alike.items()
+            if len(group) > 1
+        }
+        if not starts:
+            return shown
+        texts = [
+            f"…{text[starts[short] :]}" if short in starts else text for short, text in zip(shown, texts, strict=True)
+        ]
+
+
+def _one_line(name: str) -> str:
+    return escape_controls(_LINE_ENDS.sub(" ", name))
+
+
+def _cut(text: str, max_length: int) -> str:
+    end = max_length // 3
+    return text if len(text) <= max_length else f"{text[: max_length - end - 1]}…{text[-end:]}"
 
 
 def display_width(name: str, wide_character: float) -> float:
@@ -103,7 +148,7 @@ def tree_html(tree: TreeArrays) -> str:
     has_names = tree.n_leaves <= MAX_NAMED_LEAVES
     row = 16.0 if has_names else max(2.0, min(8.0, 480.0 / n_tips))
     names = [tree.leaf_names[leaf] for leaf in tree.leaf_order] if has_names else []
-    names = [display_name(name, _MAX_NAME_LENGTH, "�") for name in names]
+    names = display_names(names, _MAX_NAME_LENGTH)
     name_widths = [7.0 * display_width(name, _WIDE_CHARACTER) + 8 for name in names]
     width = 2 * _MARGIN + _TREE_WIDTH + max(name_widths, default=0.0)
     height = 2 * _MARGIN + row * n_tips + _SCALE_HEIGHT

@@ -60,7 +60,7 @@ function describe(node) {
 const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
 function short(text, most) {
-  const characters = Array.from(text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, " "));
+  const characters = Array.from(text.replace(/[\n\t]/g, " "));
   if (characters.length <= most) return characters.join("");
   const end = Math.floor(most / 3);  // names that begin alike may differ there
   return `${characters.slice(0, most - end - 1).join("")}…${characters.slice(-end).join("")}`;
