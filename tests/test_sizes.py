@@ -6,10 +6,13 @@ import pytest
 import coaltree as ct
 from coaltree.cli.app import _is_out_of_memory, report_errors
 from coaltree.errors import InputError
+from command_line import check_sentence, command_in
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 PROCESS = ct.OrnsteinUhlenbeck(0.5, noise=0.2)
 TREE = ct.simulate_tree(30, 0)
+HOLES = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+IMPUTER = ct.CoalescentImputer().fit(HOLES)
 HUGE = (10**12, 2**63, 2**70)
 
 CALLS = {
@@ -33,6 +36,7 @@ CALLS = {
         inference="mcmc", n_samples=9, n_heated=size
     ).fit(X),
     "particles of the estimator": lambda size: ct.CoalescentClustering(inference="smc", n_particles=size).fit(X),
+    "draws of the imputer": lambda size: IMPUTER.sample(HOLES, size),
     "n_clusters": lambda size: ct.CoalescentClustering(n_clusters=size).fit(X),
 }
 
@@ -68,3 +72,11 @@ def test_lack_of_memory_is_named(error, lacks, capsys):
         2 if lacks or isinstance(error, OSError) else 1,
         lacks,
     )
+
+
+@pytest.mark.parametrize("size", [10**8, *HUGE])
+def test_huge_numbers_of_files_are_refused(size, tmp_path, monkeypatch, capsys):
+    command = command_in(tmp_path, monkeypatch, capsys)
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{a:g},{b:g}\n" for a, b in X[:, :2]) + "1,\n")
+    check_sentence(command("impute", "t.csv", "-o", "o.csv", "--draws", size), f"{size:,} files like t.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]

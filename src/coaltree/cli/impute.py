@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from .._parameters import Inference
+from .._validation import check_memory
 from ..errors import InputError
 from ..table.labels import count, listing
 from .app import Notes, app, progress_bar, report_errors, suppress_output
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from ..table.fill import NamedFills
     from ..table.read_file import FileTable, TableFile
 
+FILE_BYTES = sys.getsizeof(Path()) + sys.getsizeof({})  # least memory of a file's name and what it is filled with
 INTERVAL_LEVEL = 0.9  # of the intervals that --sd writes
 
 Fills: TypeAlias = "dict[int, tuple[list[int], list[Category]]]"
@@ -358,6 +361,7 @@ def impute(
         check_one_reader({"TABLE": table, "--model": model})
         check_one_writer(as_json, {"--output -": output, "--sd -": sd})
         source = locate_table(table, table_format, notes)
+        _check_files(source, draws)
         targets = _target_paths(source, output, draws)
         if sd is not None and sd in targets:
             raise InputError(f"--sd and --output are both {sd}; they are two files.")
@@ -397,6 +401,14 @@ def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | No
     if seed is not None and draws is None and inference not in SAMPLERS:
         raise InputError(
             "--seed is an option of --draws and of --inference smc or mcmc; add one of them, or leave --seed out."
+        )
+
+
+def _check_files(table: TableFile, draws: int | None) -> None:
+    """Refuse more files than the memory can hold before they are written, each with its name and a frame of its own."""
+    if draws is not None:
+        check_memory(
+            float(draws) * (table.n_bytes + FILE_BYTES), f"{draws:,} files like {table.name}", "take fewer --draws"
         )
 
 

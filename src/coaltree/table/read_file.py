@@ -116,6 +116,14 @@ class TableFile:
         """The format of a character file."""
         return CHARACTER_ENDINGS[self.suffix]
 
+    @property
+    def n_bytes(self) -> int:
+        """The size of the content as stored; 0 if it cannot be found out, which reading it reports."""
+        if self.path is None:
+            return len(self.data or b"")
+        parts = _find_parquet(self.path) if self.path.is_dir() else [self.path]
+        return sum(part.stat().st_size for part in parts if part.is_file())
+
     def read_raw(self) -> bytes:
         """Return the content as stored, which must not be empty; that of a folder as one parquet file."""
         if self.path is not None and self.path.is_dir() and _find_parquet(self.path):

@@ -643,10 +643,11 @@ class FittedModel:
 
         Each draw has one of the trees, on which rows of the fit are drawn jointly; other rows are drawn one by one.
         """
-        predictor, matrix = self.predictor, self.move_tails(matrix)
+        matrix = self.move_tails(matrix)
         rows = np.flatnonzero(self.encoding.incomplete_cells(matrix).any(axis=1))
         n_bytes = 8.0 * n_draws * len(rows) * matrix.shape[1]
         check_memory(n_bytes, f"{n_draws:,} draws of {len(rows):,} rows", "take fewer draws")
+        predictor = self.predictor
         known = rows if predictor.is_training_table(matrix) else predictor.known_rows.find(matrix)[rows]
         draws = np.empty((n_draws, len(rows), matrix.shape[1]))
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
