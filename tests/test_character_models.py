@@ -427,6 +427,61 @@ def test_cognates_that_every_language_has_are_kept():
     assert same.encoding_.categories == (("0", "1"),) * 4
 
 
+WORDS = {"w": "11001", "x": "11001", "y": "10101", "z": "10110"}
+"""Cognate sets of four languages; all have the first one."""
+
+
+@pytest.mark.parametrize(
+    ("model", "absent", "present"),
+    [
+        (None, "absent", "present"),
+        ("f81", "No", "Yes"),
+        ("mk", "no", "yes"),
+        (None, 0, 1),
+        (None, False, True),
+        ("f81", "-", "x"),
+    ],
+)
+def test_absence_is_state_0_whatever_the_order_of_the_columns(model, absent, present):
+    def table(a, b, order):
+        frame = pd.DataFrame([[b if cell == "1" else a for cell in row] for row in WORDS.values()], index=list(WORDS))
+        return frame.iloc[:, order].rename(columns="c{}".format)
+
+    expected = fit(table("0", "1", range(5)), model=model, ascertainment="present")
+    assert expected.process_.hold_equilibrium == (model == "mk")
+    for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0]):
+        frame = table(absent, present, order)
+        actual = fit(frame, model=model, ascertainment="present", categorical_features=list(frame.columns))
+        assert set(actual.encoding_.categories) == {(absent, present)}
+        assert actual.remarks_ == expected.remarks_
+        assert actual.process_.rate == pytest.approx(expected.process_.rate)
+        assert actual.process_.equilibrium[0] == pytest.approx(expected.process_.equilibrium[0])
+
+
+def test_states_whose_absence_cannot_be_told_are_refused():
+    with refused("column 'c2' partition 'standard' 'has', 'lacks': write 0 for absent"):
+        fit(pd.DataFrame({"c1": ["has"] * 3, "c2": ["lacks", "has", "has"]}), ascertainment="present")
+    with refused("column 'c1' '0', '1', '2': write 0 for absent"):
+        fit(characters("standard", "0012", "0110"), ascertainment="present")
+    for datatype, cells in (("dna", "AACC"), ("protein", "MMKK")):
+        with refused(f"Partition '{datatype}' absent or present leave it out"):
+            fit(characters(datatype, cells), ascertainment={datatype: "present"})
+
+
+def test_remarks_name_the_state_of_absence():
+    table = pd.DataFrame({"a": ["no", "no", "no"], "b": ["yes", "no", "yes"]})
+    with pytest.warns(InputWarning, match="1 column of partition 'standard' show 'no' only, and is left out"):
+        fit(table, ascertainment="present")
+
+
+def test_models_without_ascertainment_ignore_the_order_of_columns():
+    columns = {"a": ["red", "blue", "red", "green"], "b": ["10", "9", "9", "10"], "c": ["blue", "red", "green", "red"]}
+    forward = fit(pd.DataFrame(columns), model="f81")
+    backward = fit(pd.DataFrame(dict(reversed(columns.items()))), model="f81")
+    assert set(forward.encoding_.categories) == set(backward.encoding_.categories)
+    assert forward.encoding_.categories[0] == ("9", "10", "blue", "green", "red")
+
+
 def test_marks_for_beast_are_left_out():
     frame = characters("restriction", "0000", "0011", "1110", "00??").rename(
         columns={"c1": "hand_ascertainment", "c4": "tail_Ascertainment"}
@@ -438,6 +493,11 @@ def test_marks_for_beast_are_left_out():
     assert len(model.process_.equilibrium) == 2
     with pytest.warns(InputWarning, match="2 columns hold no data"):
         assert ct.greedy(frame).process.ascertainment == "present"
+    frame.attrs["datatypes"] = dict.fromkeys(frame.columns, "standard")
+    with pytest.warns(InputWarning, match="2 columns hold no data"):
+        process = fit(frame).process_
+    assert process.ascertainment == "present"
+    assert not process.hold_equilibrium  # as for cognates
 
 
 def test_invalid_ascertainment_is_refused(tmp_path, monkeypatch, capsys):

@@ -18,11 +18,11 @@ from ..errors import InputError
 from .cells import Category
 from .columns import CategoricalColumn, Column, Table, recode_categories
 from .labels import count, listing
-from .symbols import BINARY_DATATYPES, alphabet_of
+from .symbols import BINARY_DATATYPES, alphabet_of, presence_states
 
 MARK = "ascertainment"  # how the names of columns end that BEAST needs for its correction, and which hold no data
-CONDITIONS = {"variable": "show one state only", "present": "show state 0 only"}
-"""What columns that were not recorded show, for each ascertainment."""
+UNRECORDED = ("variable", "present")
+"""The ascertainments that leave columns out."""
 
 
 class Partition(NamedTuple):
@@ -118,9 +118,13 @@ def spell_characters(
             raise InputError(
                 f"Partition {quote(partition)} has columns of several datatypes ({', '.join(datatypes)}); a partition has one."
             )
-        together = alphabet_of(datatypes[0], _occurring(group)) if share_states or datatypes[0] != "standard" else ()
-        for column in group:
-            states = together or alphabet_of("standard", _occurring([column]))
+        asked = ascertainment.get(partition) if isinstance(ascertainment, Mapping) else ascertainment
+        alphabets, is_binary = _find_alphabets(group, datatypes[0], share_states)
+        if asked is None and is_binary and any(column.name in marks for column in group):
+            asked = "present"
+        if asked == "present" and not is_binary:
+            raise _presence_error(partition, datatypes[0], group)
+        for column, states in zip(group, alphabets, strict=True):
             codes, _, _ = recode_categories(column.codes, column.categories, states)
             spelled[column.name] = replace(column, codes=codes, categories=states)
         used = [
@@ -130,18 +134,17 @@ def spell_characters(
         ]
         if not used:
             continue
-        asked = ascertainment.get(partition) if isinstance(ascertainment, Mapping) else ascertainment
-        if asked is None and len(used) < len(group) and any(column.name in marks for column in group):
-            asked = "present"
-        chosen, lost = _choose_ascertainment(asked, datatypes[0], partition, used, result.remarks)
+        chosen, lost = _choose_ascertainment(asked, datatypes[0], is_binary, partition, used, result.remarks)
         result.unused.extend(lost)
         kept = tuple(column.name for column in used if column.name not in lost)
         if not kept:
             raise InputError(
-                f"All columns of partition {quote(partition)} {CONDITIONS[str(asked)]}. ascertainment={asked!r} says that such "
-                "columns were not recorded: leave it out."
+                f"All columns of partition {quote(partition)} {_condition(str(asked), used)}. ascertainment={asked!r} says that "
+                "such columns were not recorded: leave it out."
             )
-        result.partitions.append(Partition(partition, datatypes[0], kept, chosen))
+        # Standard characters of which absent ones were not recorded are what other files call restriction sites.
+        kind = "restriction" if chosen == "present" and datatypes[0] == "standard" else datatypes[0]
+        result.partitions.append(Partition(partition, kind, kept, chosen))
     if marks:
         result.remarks.append(
             f"{count(len(marks), 'column holds', 'columns hold')} no data but a mark of the ascertainment for BEAST, and "
@@ -159,9 +162,49 @@ def _is_mark(column: CategoricalColumn) -> bool:
     return is_binary and column.name.lower().endswith(MARK) and states <= {"0"}
 
 
-def _occurring(columns: Sequence[CategoricalColumn]) -> list[Category]:
-    """Return the categories of some columns, those of the first column first."""
-    return list(dict.fromkeys(category for column in columns for category in column.categories))
+def _find_alphabets(
+    columns: Sequence[CategoricalColumn], datatype: str, share_states: bool
+) -> tuple[list[tuple[Category, ...]], bool]:
+    """Return the states of each column of a partition, and whether all columns have the states absent and present."""
+    occurring = {category for column in columns for category in column.categories}
+    if datatype != "standard":
+        return [alphabet_of(datatype, occurring)] * len(columns), datatype in BINARY_DATATYPES
+    together = presence_states(occurring)
+    if together is not None:
+        return [together] * len(columns), True
+    each = [states for column in columns if (states := presence_states(column.categories)) is not None]
+    if len(each) == len(columns):
+        return list(each), True
+    if share_states:
+        return [alphabet_of(datatype, occurring)] * len(columns), False
+    return [alphabet_of(datatype, column.categories) for column in columns], False
+
+
+def _presence_error(partition: str, datatype: str, columns: Sequence[CategoricalColumn]) -> InputError:
+    """Return the error for a partition whose columns do not tell what is absent."""
+    if datatype != "standard":
+        return InputError(
+            f"Partition {quote(partition)} is {datatype}, and ascertainment='present' is for columns that say whether something "
+            "is absent or present, such as cognate sets: leave it out, or use 'variable' if constant columns were not recorded."
+        )
+    unclear = [column for column in columns if presence_states(column.categories) is None]
+    column = max(unclear, key=lambda column: len(column.categories))
+    return InputError(
+        f"ascertainment='present' is for columns that say whether something is absent or present, and column "
+        f"{quote(column.name)} of partition {quote(partition)} holds {listing(column.categories, limit=10)}: write 0 for absent "
+        "and 1 for present."
+    )
+
+
+def _condition(ascertainment: str, columns: Sequence[CategoricalColumn]) -> str:
+    """Return what columns of a partition that were not recorded show."""
+    return f"show {_state_name(columns, 0) if ascertainment == 'present' else 'one state'} only"
+
+
+def _state_name(columns: Sequence[CategoricalColumn], code: int) -> str:
+    """Return the name of a state of columns that say whether something is absent or present."""
+    names = dict.fromkeys(str(column.categories[code]) for column in columns)
+    return " or ".join(f"state {name}" if name.isdigit() else quote(name) for name in names)
 
 
 def _divide(
@@ -192,39 +235,43 @@ def _divide(
 
 
 def _choose_ascertainment(
-    asked: str | None, datatype: str, partition: str, columns: Sequence[CategoricalColumn], remarks: list[str]
+    asked: str | None,
+    datatype: str,
+    is_binary: bool,
+    partition: str,
+    columns: Sequence[CategoricalColumn],
+    remarks: list[str],
 ) -> tuple[str | None, list[str]]:
     """Return the ascertainment of a partition, and the names of columns that were not recorded; add remarks.
 
     By default it is that of the datatype. A table that has columns which would then not have been recorded shows that they were.
     """
     codes = np.stack([column.codes for column in columns], axis=1)
-    lost = {name: np.flatnonzero(_is_unrecorded(codes, name)).tolist() for name in CONDITIONS}
+    lost = {name: np.flatnonzero(_is_unrecorded(codes, name)).tolist() for name in UNRECORDED}
     if asked is not None:
         names = [columns[d].name for d in lost.get(asked, [])]
         if names and len(names) < len(columns):
             remarks.append(
-                f"{count(len(names), 'column')} of partition {quote(partition)} {CONDITIONS[asked]}, and "
+                f"{count(len(names), 'column')} of partition {quote(partition)} {_condition(asked, columns)}, and "
                 f"{'is' if len(names) == 1 else 'are'} left out, because ascertainment={asked!r} says that such columns were "
                 f"not recorded: {listing(names)}."
             )
         return (None if asked == "all" else asked), names
-    is_binary = all([str(state) for state in column.categories] == ["0", "1"] for column in columns)
     usual = {"standard": ["variable", *["present"] * is_binary]}.get(
         datatype, ["present"] * (datatype in BINARY_DATATYPES)
     )
     chosen = next((name for name in usual if not lost[name]), None)
     if usual and chosen != usual[0]:
         names = [columns[d].name for d in lost[usual[0]]]
+        consequence = "not conditioned on which columns were recorded"
         if chosen:
             consequence = (
-                f"the likelihood is conditioned on columns in which some row shows state 1 (ascertainment={chosen!r})"
+                f"conditioned on columns in which some row shows {_state_name(columns, 1)} (ascertainment={chosen!r})"
             )
-        else:
-            consequence = "the likelihood is not conditioned on which columns were recorded"
         remarks.append(
-            f"{count(len(names), 'column')} of partition {quote(partition)} {CONDITIONS[usual[0]]} ({listing(names)}), so such "
-            f"columns were recorded, and {consequence}; ascertainment={usual[0]!r} leaves them out and conditions on the others."
+            f"{count(len(names), 'column')} of partition {quote(partition)} {_condition(usual[0], columns)} ({listing(names)}), "
+            f"so such columns were recorded, and the likelihood is {consequence}; ascertainment={usual[0]!r} leaves them out "
+            "and conditions on the others."
         )
     return chosen, []
 

@@ -60,6 +60,11 @@ CHARACTER_DATATYPES = (*_STATES, "cognates")
 BINARY_DATATYPES = ("restriction", "cognates")
 """Those with the states absent and present."""
 
+# Words for absence with those for presence, in small letters.
+_PRESENCE = {"0": "1", "absent": "present", "no": "yes", "false": "true", "-": "+", "n": "y"}
+_ABSENT = {"0", "absent", "no", "none", "false", "-"}  # words that mean absence next to any other word
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
 _ALIASES = {"nucleotide": "dna", "codon": "dna", "binary": "restriction", "aminoacid": "protein", "aa": "protein"}
 _ALIASES |= {"integerdata": "standard", "morph": "standard"}
 
@@ -74,14 +79,14 @@ def alphabet_of(datatype: str, categories: Iterable[Category]) -> tuple[Category
     """Return the states that columns of a datatype can have, given those that occur.
 
     Molecules have the states of their alphabet, and others only if they occur. Standard characters have digits up to the largest
-    that occurs, or else the states that occur; two at least.
+    that occurs, or else the states that occur; two at least. The order of the given categories does not matter.
 
     Examples
     --------
     >>> alphabet_of("dna", ["A", "-"]), alphabet_of("standard", ["2", "0"]), alphabet_of("standard", ["red"])
     (('A', 'C', 'G', 'T', '-'), ('0', '1', '2'), ('red', '(other)'))
     """
-    occurring = list(dict.fromkeys(categories))
+    occurring = sorted(set(categories), key=_order_of)
     texts = {str(category): category for category in occurring}
     if datatype == "standard":
         if texts and all(len(text) == 1 and text in _STATES["standard"] for text in texts):
@@ -91,6 +96,46 @@ def alphabet_of(datatype: str, categories: Iterable[Category]) -> tuple[Category
     known = {"protein": _AMINO_ACIDS, "cognates": "01"}.get(datatype) or _STATES[datatype]
     states = [texts.get(state, state) for state in known]
     return (*states, *sorted((category for category in occurring if category not in states), key=str))
+
+
+def _order_of(category: Category) -> tuple[bool, float, str]:
+    """Return what states are sorted by: numbers by value, then texts."""
+    text = str(category)
+    is_number = _NUMBER.fullmatch(text) is not None
+    return not is_number, float(text) if is_number else 0.0, text
+
+
+def presence_states(categories: Iterable[Category]) -> tuple[Category, Category] | None:
+    """Return the states that mean absent and present, given those that occur; None if they cannot be told.
+
+    Examples
+    --------
+    >>> presence_states(["1"]), presence_states(["Yes", "No"]), presence_states(["A", "absent"]), presence_states([True])
+    (('0', '1'), ('No', 'Yes'), ('absent', 'A'), (False, True))
+    >>> presence_states(["has", "lacks"]), presence_states(["0", "2"])
+    (None, None)
+    """
+    occurring = sorted(set(categories), key=_order_of)
+    words = {str(category).lower(): category for category in occurring}
+    if len(words) < len(occurring):
+        return None
+    for pair in _PRESENCE.items():
+        if words.keys() <= set(pair):
+            example = occurring[0] if occurring else "0"
+            absent, present = (words.get(word, _write_like(word, example)) for word in pair)
+            return absent, present
+    known = words.keys() & _ABSENT
+    if len(words) != 2 or len(known) != 1 or all(word.isdigit() for word in words):
+        return None
+    (other,) = words.keys() - known
+    return words[known.pop()], words[other]
+
+
+def _write_like(word: str, example: Category) -> Category:
+    """Return a word of `_PRESENCE` as a category like the example."""
+    if not isinstance(example, str):
+        return type(example)(word in _PRESENCE.values())
+    return word.upper() if example.isupper() else word.title() if example.istitle() else word
 
 
 class SymbolError(Exception):
