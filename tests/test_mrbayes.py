@@ -131,6 +131,7 @@ TABLES = {
     "insects": (EXAMPLES / "insects.nex", slice(None)),
     "DS1": (ALIGNMENTS / "DS1.nexus", slice(0, None, 3)),
     "DS4": (ALIGNMENTS / "DS4.nexus", slice(0, None, 5)),
+    "DS4, gamma rates": (ALIGNMENTS / "DS4.nexus", slice(0, None, 5)),
     "DS5": (ALIGNMENTS / "DS5.nexus", slice(0, None, 5)),
 }
 
