@@ -46,6 +46,10 @@ def test_far_dates_are_read_and_those_that_stand_for_none_are_missing(name):
     assert len(table.remarks) == 1
     assert "9999-12-31" in table.remarks[0]
     assert "2 cells" in table.remarks[0]
+    assert "categorical to keep" in table.remarks[0]
+    kept = read_columns(FRAMES[name](SENTINELS, SENTINEL_TIMES), categorical_features=[0])
+    assert (kept.columns[0].codes[-2:] >= 0).all()
+    assert kept.remarks == ()
 
 
 def test_columns_without_such_dates_have_no_remark():

@@ -243,7 +243,7 @@ def read_columns(
         elif isinstance(cells, TimeCells) and (n_absent := int(stand_for_no_date(cells.values).sum())):
             remarks.append(
                 f"Column {quote(column.name)} holds 9999-12-31 or 0001-01-01 in {count(n_absent, 'cell')}. These dates stand for "
-                "no date, and are read as missing."
+                "no date, and are read as missing, so imputation fills them. Declare the column categorical to keep them."
             )
         if notations and isinstance(column, RealColumn):
             column = replace(column, notation=notations.get(column.name))
