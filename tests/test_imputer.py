@@ -499,6 +499,22 @@ def test_predictive_returns_distributions(imputer, frame):
     assert "12 missing cells" in repr(cells)
 
 
+@pytest.mark.parametrize(
+    ("step", "clock", "is_kept"), [(86_400, 0, True), (86_400, 45_000, True), (86_500, 0, False), (1e-3, 0, False)]
+)
+def test_filled_times_have_the_clock_of_all_known_ones(step, clock, is_kept):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=40)
+    seconds = 18_000 * 86_400 + clock + np.rint(100 * x + rng.normal(size=40)) * step
+    when = (1e6 * seconds).astype("datetime64[us]")
+    when[::5] = "NaT"
+    filled = ct.CoalescentImputer().fit_transform(pd.DataFrame({"when": when, "x": x}))["when"].to_numpy()
+    clocks = (filled - np.datetime64(0, "us")) % np.timedelta64(1, "D")
+    assert np.array_equal(filled[~np.isnat(when)], when[~np.isnat(when)])
+    assert bool(np.all(clocks == np.timedelta64(clock, "s"))) == is_kept
+    assert len(np.unique(filled[::5])) > 1
+
+
 def test_dates_are_predicted_as_dates(imputer, frame):
     born, filled = imputer.predictive(frame)["born"], imputer.transform(frame)["born"]
     assert born.mean.dtype == born.median.dtype == "datetime64[us]"

@@ -253,7 +253,10 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
             rows_missing = np.flatnonzero(missing[positions])
             if isinstance(column, RealColumn):
                 if encoding.informative[j]:
-                    fills[column.index] = (positions[rows_missing], scales[j].decode(values[rows_missing, real]))
+                    decoded = scales[j].decode(values[rows_missing, real])
+                    if column.time:
+                        decoded = _keep_clock(decoded, scales[j].decode(self._model.matrix[:, real]))
+                    fills[column.index] = (positions[rows_missing], decoded)
                     real += 1
             elif encoding.informative[j]:
                 codes = values[rows_missing, categorical].astype(np.intp)
@@ -285,6 +288,16 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _keep_clock(days: FloatArray, known: FloatArray) -> FloatArray:
+    """Move times to the nearest with the time of day that all known ones have, of dates midnight; as they are if these differ."""
+    # To the second, because encoding costs digits.
+    dates, seconds = np.divmod(np.rint(known[~np.isnan(known)] * 86_400), 86_400)
+    if len(np.unique(seconds)) != 1 or len(np.unique(dates)) == 1:
+        return days
+    clock = seconds[0] / 86_400
+    return np.asarray(np.rint(days - clock) + clock)
 
 
 def _cell_codes(
