@@ -175,7 +175,9 @@ def test_fit_replaces_earlier_results(fit, tmp_path):
     assert read_results(tmp_path / "out")[2]["n_clusters"] == 2
     first = {name: (tmp_path / "out" / name).read_bytes() for name in RESULTS}
     (tmp_path / "out" / "mine.txt").write_text("kept")
+    (tmp_path / "out" / "report.html").write_text("of another fit")
     assert fit(TEXT, "--n-clusters", "2")[0] == 0
+    assert not (tmp_path / "out" / "report.html").exists()
     assert (tmp_path / "out" / "mine.txt").read_text() == "kept"
     assert {name: (tmp_path / "out" / name).read_bytes() for name in RESULTS} == first
     assert fit(TEXT, "--n-clusters", "2", "--n-jobs", "1")[0] == 0
