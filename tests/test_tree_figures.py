@@ -68,6 +68,22 @@ class TestCircular:
         assert ax.get_aspect() == 1
         save(ax.figure)
 
+    @pytest.mark.parametrize(("n", "seed"), [(12, 0), (12, 1), (40, 2), (80, 3)])
+    def test_no_branch_touches_the_scale_of_a_circle(self, n, seed):
+        tree = ct.simulate_tree(n, random_state=seed).rename([f"row {k}" for k in range(n)])
+        ax = ct.plot_dendrogram(tree, layout="circular")
+        ax.figure.draw_without_rendering()
+        values = [text for text in ax.texts if text.get_text() not in tree.leaf_names]
+        assert len(values) >= 2
+        assert sum("height" in text.get_text() for text in values) == 1
+        paths = [path.transformed(ax.transData) for path in lines(ax).get_paths()]
+        for text in values:
+            # on the circle of its height
+            height = float(text.get_text().split()[0])
+            assert np.hypot(*text.get_position()) == pytest.approx(1 - height / tree.heights[-1])
+            box = text.get_window_extent()
+            assert not any(path.intersects_bbox(box, filled=False) for path in paths), text
+
     def test_circular_names_without_room_are_omitted(self):
         figure, ax = plt.subplots(figsize=(2, 2))
         tree = ct.simulate_tree(140, random_state=0)

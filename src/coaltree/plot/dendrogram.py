@@ -46,6 +46,7 @@ NAMES_OPTION = Choices((True, False, "auto"))
 _GAP = 0.04  # share of the circle without leaves, where the scale is
 _STEP = math.radians(2)  # between the points of an arc
 _SCALE_COLOR = "#DDDDDD"
+_SCALE_FONT, _SCALE_PAD = SMALL_FONT - 2, 2.0  # points of the values, and around them
 _LETTER = 0.6  # mean width of a letter as a share of the font size
 
 
@@ -164,8 +165,9 @@ def plot_dendrogram(
         wedges = circle.wedges() if circle else list(corners[:, :, ::-1] if sideways else corners)
         _draw_wedges(ax, wedges, [shades[node_shades[tip]] for tip in tips.tolist()], width)
     if circle:
-        frame_circle(ax, circle, height_label)
+        frame_circle(ax)
         draw_circular_names(ax, circle, names, inches, always=leaf_names is True)
+        draw_circular_scale(ax, circle, height_label, inches)
         if shares is not None and (names or not isinstance(support, str)):
             draw_circular_support(ax, circle, shares)
         if legend:
@@ -536,6 +538,13 @@ class Circle:
             )
         return lines
 
+    def outline(self) -> FloatArray:
+        """Return points along all branches and wedges, close to each other."""
+        shares = np.linspace(0, 1, 33)[:, None]
+        lines = self.branches()
+        radial = [line[0] + shares * (line[1] - line[0]) for line in lines]
+        return np.concatenate([*lines, *radial, *self.wedges()])
+
     def wedges(self) -> list[FloatArray]:
         """Return a sector for each collapsed clade."""
         sectors = []
@@ -552,25 +561,46 @@ def circular_size(visible: VisibleTree, names: list[str]) -> float:
     return float(2 * (radius + longest) + 0.6)
 
 
-def frame_circle(ax: Axes, circle: Circle, height_label: str) -> None:
-    """Draw the circles of some heights with their values, and hide the axes."""
-    from matplotlib.ticker import MaxNLocator
-
+def frame_circle(ax: Axes) -> None:
+    """Set limits without names, and hide the axes."""
     ax.set_aspect("equal", anchor="N")  # at the top, where the legend is
     ax.set_axis_off()
     ax.set_xlim(-1.03, 1.03)
     ax.set_ylim(-1.03, 1.03)
+
+
+def draw_circular_scale(ax: Axes, circle: Circle, height_label: str, inches: float | None) -> None:
+    """Draw the circles of some heights with their values, as near to the top as no branch touches them.
+
+    Values without room are omitted, except that of the leaves. ``inches`` is the side of a new figure.
+    """
+    from matplotlib.ticker import MaxNLocator
+
     if circle.root == 0:
         return
+    side = 72 * (inches or min(ax.get_window_extent().size) / ax.figure.dpi)
+    point = 2 * ax.get_xlim()[1] / side
+    obstacles = circle.outline()
     around = np.linspace(0, 2 * math.pi, 181)
+    turns = around[np.argsort(np.minimum(around, 2 * math.pi - around), kind="stable")]  # from the top
     heights = [height for height in MaxNLocator(3).tick_values(0.0, circle.root) if 0 <= height < 0.97 * circle.root]
-    for height in heights:
+    unit = height_label
+    for height in heights[::-1]:
         radius = 1 - height / circle.root
         ax.plot(radius * np.cos(around), radius * np.sin(around), color=_SCALE_COLOR, linewidth=0.6, zorder=0)
-        text = f"{height:g}" + (f" {height_label}" if height == heights[-1] and height_label else "")
-        note = ax.text(0.0, radius, text, fontsize=SMALL_FONT - 2, color=_SUPPORT_COLOR, ha="center", va="center")
+        text = f"{height:g} {unit}" if unit else f"{height:g}"
+        half = point * (0.5 * _SCALE_FONT * np.array([_LETTER * name_width(text), 1.0]) + _SCALE_PAD)
+        places = radius * np.stack([np.sin(turns), np.cos(turns)], axis=1)
+        near = obstacles[np.abs(np.hypot(*obstacles.T) - radius) <= np.hypot(*half)]
+        room = [np.min(np.max(np.abs(near - place) / half, axis=1), initial=2.0) for place in places]
+        free = np.flatnonzero(np.array(room) >= 1)
+        if height and not len(free):
+            continue
+        x, y = places[free[0] if len(free) else 0]
+        note = ax.text(x, y, text, fontsize=_SCALE_FONT, color=_SUPPORT_COLOR, ha="center", va="center")
         note.set_parse_math(False)
         note.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})
+        unit = ""
 
 
 def draw_circular_names(ax: Axes, circle: Circle, names: list[str], inches: float | None, *, always: bool) -> None:
