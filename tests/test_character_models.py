@@ -354,7 +354,7 @@ def test_model_parameter(model, held):
 
 
 def test_ordinary_tables_become_characters_by_a_parameter():
-    table = pd.DataFrame({"a": list("xxyy"), "b": list("xyxy"), "size": [1.0, 2.0, 3.0, 5.0]})
+    table = pd.DataFrame({"a": list("xxyy"), "b": list("xyxy"), "size": [1.5, 2.0, 3.0, 5.0]})
     ordinary, declared = fit(table), fit(table, model="mk")
     assert [type(part).__name__ for part, _ in declared.process_.subprocesses(3)] == [
         "OrnsteinUhlenbeck",
@@ -368,7 +368,33 @@ def test_ordinary_tables_become_characters_by_a_parameter():
         "ACGT"
     )
     with refused("model characters categorical column"):
-        fit([[1.0], [2.0]], model="jc")
+        fit([[1.0], [2.5]], model="jc")
+
+
+def test_small_whole_numbers_become_characters_by_a_parameter(tmp_path, monkeypatch, capsys):
+    columns = {"legs": [0, 0, 1, 1], "eyes": [0, 2, np.nan, 1], "size": [1.5, 2.0, 3.0, 5.0], "cells": [1, 2, 3, 12]}
+    table = pd.DataFrame(columns, index=list("wxyz"))
+    with pytest.warns(
+        InputWarning, match="2 columns of whole numbers from 0 to 9 are read as characters.*: 'legs', 'eyes'"
+    ):
+        model = fit(table, model="mk")
+    assert model.encoding_.kinds == ("categorical", "categorical", "real", "real")
+    assert model.encoding_.categories == ((0, 1), (0, 1, 2))
+    assert model.score_samples(table).shape == (4,)
+    assert fit(table).encoding_.kinds == ("real",) * 4
+    with pytest.warns(InputWarning, match="2 columns of whole numbers"):
+        assert fit(table.assign(cells=list("abcd")), rates="equal").encoding_.partitions.keys() == {
+            "legs",
+            "eyes",
+            "cells",
+        }
+    assert fit(table, model="jc", categorical_features=["legs"]).encoding_.kinds[1] == "real"  # the user has said so
+    command = command_in(tmp_path, monkeypatch, capsys)
+    table.to_csv("table.csv", index_label="name")
+    code, _, error = command("fit", "table.csv", "-o", "out", "--model", "mk", "--real", "ey*")
+    assert code == 0, error
+    assert "columns: 3 real (eyes, size, cells), 1 character (standard)" in error
+    assert command("score", "out/model.coaltree", "table.csv")[0] == 0
 
 
 # -- ascertainment -----------------------------------------------------------------------------------------------------

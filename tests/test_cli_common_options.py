@@ -218,6 +218,26 @@ def test_drop_option_accepts_patterns(command, tmp_path):
         assert command("score", "out/model.coaltree", "t.csv", "--drop", patterns)[0] == 0
 
 
+def test_options_for_kinds_accept_patterns(command, tmp_path):
+    (tmp_path / "t.csv").write_text("id,u_1,u_2,v\na,1,2,yes\nb,2,5,no\nc,4,8,yes\n")
+    pl.read_csv(tmp_path / "t.csv").write_parquet(tmp_path / "t.parquet")
+    for table in ("t.csv", "t.parquet"):
+        for options, kinds in (
+            (("--categorical", "u_*"), "3 categorical (u_1, u_2, v)"),
+            (("--categorical", "*", "--drop", "v"), "2 categorical (u_1, u_2)"),
+            (("--categorical", "u_1", "--id-column", "id"), "1 real (u_2), 2 categorical (u_1, v)"),
+            (("--categorical", "[u]_?", "--id-column", "u_1"), "3 categorical (id, u_2, v)"),
+        ):
+            code, _, err = command("fit", table, "-o", "out", *options)
+            assert code == 0, err
+            assert f"columns: {kinds}" in err
+    assert "has no column that matches 'w*'" in command("fit", "t.csv", "-o", "out", "--real", "w*")[2]
+    assert (
+        "by both --categorical and --real"
+        in command("fit", "t.csv", "-o", "out", "--real", "u*", "--categorical", "u_?")[2]
+    )
+
+
 def test_real_option_declares_real_columns(command, tmp_path):
     (tmp_path / "k.csv").write_text(KINDS)
     code, _, err = command("fit", "k.csv", "-o", "out", "--real", "flag", "--drop", "t")

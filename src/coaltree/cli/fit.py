@@ -315,6 +315,7 @@ def fit(
         # Imported after the table is read, so that problems with the table are reported at once.
         from .._atomic import OutputFolder
         from ..inference.executors import open_client
+        from ..workflow.fit import read_characters_as_asked
         from ..workflow.settings import ClusterSettings
 
         parameters = fit_parameters(options)
@@ -331,6 +332,7 @@ def fit(
         fit_settings = ClusterSettings(
             inference=inference, standardize=scaling, n_jobs=n_jobs, **parameters, **characters, **asdict(cut)
         )
+        rows = read_characters_as_asked(rows, fit_settings)
         if dry_run:
             print_dry_run(rows, source, reasons, as_json, notes, fit_settings)
             return

@@ -169,7 +169,11 @@ def read_table(table: TableFile, settings: Mapping[str, Any], notes: Notes) -> t
             if file.strays:
                 raise strays_error(file.strays, file.row_names, options=True)
             columns = read_columns(
-                file.frame, row_names=file.row_names, datatypes=file.datatypes, notations=file.notations
+                file.frame,
+                row_names=file.row_names,
+                datatypes=file.datatypes,
+                notations=file.notations,
+                real=file.real,
             )
         except InputError as error:
             raise InputError(" ".join([str(error), *hints])) from None

@@ -84,14 +84,15 @@ CategoricalOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Column to read as categorical although it looks like numbers; also NAME,NAME.",
+        help="Column to read as categorical although it looks like numbers; also NAME,NAME, and patterns such as 'site_*'.",
         rich_help_panel=TABLE,
     ),
 ]
 RealOption = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME", help="Column to read as real although it looks like text or yes/no; also NAME,NAME.",
+        metavar="NAME",
+        help="Column to read as real although it looks like text or yes/no; also NAME,NAME, and patterns such as 'temp_*'.",
         rich_help_panel=TABLE,
     ),
 ]  # fmt: skip

@@ -26,11 +26,15 @@ _TYPES = {"Boolean": "yes or no", "String": "text", "Null": "empty"}
 
 def describe_table(table: Table, source: str) -> str:
     """Return how the table was read, in two lines."""
+    characters = [column.datatype for column in table.categorical if column.datatype]
+    categorical = [column for column in table.categorical if not column.datatype]
     kinds = [
         f"{len(columns)} {kind} ({join_limited([_short_name(column.name) for column in columns], 4)})"
-        for kind, columns in (("real", table.real), ("categorical", table.categorical))
+        for kind, columns in (("real", table.real), ("categorical", categorical))
         if columns
     ]
+    if characters:
+        kinds.append(f"{count(len(characters), 'character')} ({', '.join(sorted(set(characters)))})")
     names = f", row names from column {quote(table.id_column)}" if table.id_column else ""
     if table.row_names is None:
         names = ", numbered from 0"

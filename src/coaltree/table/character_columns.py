@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from .._validation import quote
 from ..errors import InputError
-from .cells import Category
-from .columns import CategoricalColumn, Column, Table, recode_categories
+from .cells import Category, NumberCells
+from .columns import CategoricalColumn, Column, RealColumn, Table, recode_categories
 from .labels import count, listing
 from .symbols import BINARY_DATATYPES, alphabet_of, presence_states
 
@@ -49,28 +49,50 @@ def has_characters(table: Table) -> bool:
 
 
 def declare_characters(table: Table, reason: str) -> Table:
-    """Return a table whose categorical columns are characters: DNA if all of them are nucleotides, else standard ones.
+    """Return a table whose columns of states are characters: DNA if all of them are nucleotides, else standard ones.
 
     Parameters
     ----------
     table : Table
-        Without columns of characters.
+        Without columns of characters. Categorical columns are states, and so are whole numbers from 0 to 9 unless they were
+        declared real.
     reason : str
         The parameter that is for characters, for messages.
     """
-    categorical = table.categorical
+    numbers = [column.name for column in table.real if _holds_digits(column)]
+    columns = [_to_states(column) if column.name in numbers else column for column in table.columns]
+    categorical = [column for column in columns if isinstance(column, CategoricalColumn)]
     if not categorical:
         raise InputError(
-            f"{reason} is for characters, such as the sites of an alignment, and the table has no categorical column: declare "
-            "its columns categorical, or leave it out."
+            f"{reason} is for characters, such as the sites of an alignment, and the table has no categorical column, nor one of "
+            "whole numbers from 0 to 9: declare its columns categorical, or leave it out."
         )
     states = {str(category) for column in categorical for category in column.categories}
     datatype = "dna" if states and states <= set("ACGT-") else "standard"
-    columns: list[Column] = [
-        replace(column, datatype=datatype) if isinstance(column, CategoricalColumn) else column
-        for column in table.columns
+    remarks = table.remarks
+    if numbers:
+        remarks += (
+            f"{count(len(numbers), 'column')} of whole numbers from 0 to 9 {'is' if len(numbers) == 1 else 'are'} read as "
+            f"characters, because {reason} is given: {listing(numbers)}. Declare measurements real.",
+        )
+    declared: list[Column] = [
+        replace(column, datatype=datatype) if isinstance(column, CategoricalColumn) else column for column in columns
     ]
-    return replace(table, columns=tuple(columns))
+    return replace(table, columns=tuple(declared), remarks=remarks)
+
+
+def _holds_digits(column: RealColumn) -> bool:
+    """Return whether a column that was not declared real holds whole numbers from 0 to 9 only."""
+    known = column.values[~np.isnan(column.values)]
+    is_open = not (column.declared or column.time or column.notation)
+    return is_open and len(known) > 0 and bool(np.isin(known, np.arange(10)).all())
+
+
+def _to_states(column: Column) -> CategoricalColumn:
+    """Return a column of whole numbers as states."""
+    assert isinstance(column, RealColumn)
+    codes, states = NumberCells(column.values).as_categorical()
+    return CategoricalColumn(column.name, column.index, codes, states)
 
 
 def spell_characters(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -70,6 +70,8 @@ class RealColumn:
         Whether they are points in time.
     notation : Notation or None
         How the numbers are written in the file that the table was read from; None for plain numbers.
+    declared : bool
+        Whether the user says that the column is real.
     """
 
     name: str
@@ -77,6 +79,7 @@ class RealColumn:
     values: FloatArray
     time: bool = False
     notation: Notation | None = None
+    declared: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +162,7 @@ def read_columns(
     row_names: Sequence[str] | None = None,
     datatypes: Mapping[str, str] | None = None,
     notations: Mapping[str, Notation] | None = None,
+    real: Collection[str] = (),
 ) -> Table:
     """Read a table.
 
@@ -184,6 +188,8 @@ def read_columns(
         The datatypes of columns that are characters; by default what `coaltree.read_characters` has noted in a frame of pandas.
     notations : mapping of str to Notation, optional
         How the numbers of some columns were written in the file that the table was read from.
+    real : collection of str, optional
+        Columns of numbers of which the user has said that they are real.
 
     Returns
     -------
@@ -245,8 +251,9 @@ def read_columns(
                 f"Column {quote(column.name)} holds 9999-12-31 or 0001-01-01 in {count(n_absent, 'cell')}. These dates stand for "
                 "no date, and are read as missing, so imputation fills them. Declare the column categorical to keep them."
             )
-        if notations and isinstance(column, RealColumn):
-            column = replace(column, notation=notations.get(column.name))
+        if isinstance(column, RealColumn):
+            notation = notations.get(column.name) if notations else None
+            column = replace(column, notation=notation, declared=role == "real" or column.name in real)
         columns.append(column)
     if identifiers:
         _warn_identifiers(identifiers)

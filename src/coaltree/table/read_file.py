@@ -529,9 +529,10 @@ def read_file(
     drop : sequence of str, optional
         Columns to leave out, by names or patterns such as ``temp_*``.
     categorical : sequence of str, optional
-        Columns to read as categorical even if they hold numbers.
+        Columns to read as categorical even if they hold numbers, by names or patterns. Patterns leave out the columns that are
+        dropped and the one with the row names.
     real : sequence of str, optional
-        Columns to read as numbers even if they are text or booleans.
+        Columns to read as numbers even if they are text or booleans; likewise.
     as_text : container of str, optional
         Columns of text files to leave as text, without row names being looked for among them.
     na_values : sequence of str, optional
@@ -560,10 +561,12 @@ def read_file(
     unnamed, texts = None, None
     notations: dict[str, Notation] = {}
     strays: dict[str, Strays] = {}
+    named = {*categorical, *real}
     if file.is_text:
         text = check_text(file.read(), file.name, DELIMITERS[file.suffix])
         unnamed = text.unnamed
         _warn_number_header(text.header, file.name)
+        categorical = match_columns(text.header, categorical, "--categorical", file.name)
         keep_text = {id_column or "", *categorical}
         keep_text |= {name for name in text.header if _is_index(name, unnamed) or name in as_text}
         texts, frame, notations, strays = read_text_columns(polars, text, file.name, na_values, keep_text)
@@ -572,16 +575,19 @@ def read_file(
         frame = read_parquet(polars, file)
     drop = match_columns(frame.columns, drop, "--drop", file.name)
     options: dict[str, Sequence[str]] = {"--id-column": [id_column] if id_column else [], "--drop": drop}
-    options |= {"--categorical": categorical, "--real": real}
-    for option, names in options.items():
-        check_known(frame.columns, names, option, file.name)
-    declared_names = {*drop, *categorical, *real}
+    check_known(frame.columns, options["--id-column"], "--id-column", file.name)
+    categorical = match_columns(frame.columns, categorical, "--categorical", file.name)
+    real = match_columns(frame.columns, real, "--real", file.name)
+    declared_names = {*drop, *named}
     id_column, indices = _find_index(frame, unnamed, id_column, declared_names, file.name)
     drop = [*drop, *indices]
     if id_column is None:
         id_column = _find_id_column(polars, frame, drop, declared_names)
         if id_column is not None:
             _warn_number_names(id_column, get_column(frame, id_column).to_list(), file.name)
+    elsewhere = {*drop, id_column} - named
+    categorical, real = ([name for name in names if name not in elsewhere] for names in (categorical, real))
+    options |= {"--categorical": categorical, "--real": real}
     _check_used_once(options | {"--id-column": [id_column] if id_column else []})
 
     def as_written(name: str) -> Any:  # so that 007 stays 007

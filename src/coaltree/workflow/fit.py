@@ -196,14 +196,15 @@ def _find_moved_rows(levels: IntArray, encoded: EncodedTable, settings: Settings
     return {encoded.real_names[j]: named[levels[named, j] != 0] for j in columns}
 
 
-def prepare_table(table: Table, settings: Settings) -> tuple[CharacterTable, Encoding]:
-    """Return the table with the alphabets of its characters and their partitions, and its encoding.
-
-    Parameters that are for characters make all categorical columns characters.
-    """
+def read_characters_as_asked(table: Table, settings: Settings) -> Table:
+    """Return the table with columns of states as characters, if it has no characters and a parameter for them is given."""
     given = [name for name in CHARACTER_PARAMETERS if getattr(settings, name) is not None]
-    if given and not has_characters(table):
-        table = declare_characters(table, given[0])
+    return declare_characters(table, given[0]) if given and not has_characters(table) else table
+
+
+def prepare_table(table: Table, settings: Settings) -> tuple[CharacterTable, Encoding]:
+    """Return the table with the alphabets of its characters and their partitions, and its encoding."""
+    table = read_characters_as_asked(table, settings)
     partitions = settings.partitions
     if isinstance(partitions, str | PathLike):
         partitions = read_partitions(partitions, [column.name for column in table.columns])
