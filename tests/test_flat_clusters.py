@@ -468,6 +468,19 @@ def test_rows_of_one_cluster_are_not_outliers():
     assert np.mean(model.labels_ < 0) < 0.05
 
 
+@pytest.mark.parametrize("size", [31, 0.6, 5000])
+def test_minimum_size_that_only_one_cluster_has_is_the_reason(size):
+    X, _ = blobs(60)
+    assert ct.CoalescentClustering().fit(X).n_clusters_ > 1
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = ct.CoalescentClustering(min_cluster_size=size).fit(X)
+    assert model.n_clusters_ == 1
+    assert model._model.cut_words == "because no two of the given minimum size fit"
+    expected = "min_cluster_size=5000 is more than the 60 rows of the table"
+    assert [expected in str(warning.message) for warning in caught] == [True] * (size == 5000)
+
+
 def test_clusters_below_min_size_warn():
     X, _ = blobs(60)
     with pytest.warns(ct.errors.InputWarning, match=r"of 20 clusters.*fewer than 10 rows.*min_cluster_size=10"):

@@ -73,6 +73,7 @@ _CONSTRAINTS: dict[str, Constraint] = {name: rule.constraint for name, rule in C
 }
 DEFAULT_WORDS = {
     "one row": "because there is one row",
+    "minimum size": "because no two of the given minimum size fit",
     "evidence": "by their evidence{}",
     "likelihood ratio": "where the model prefers one tree to two",
 }

@@ -213,14 +213,19 @@ class FittedModel:
     def clusters_chosen_by(self) -> str:
         """The rule that decided on the clusters.
 
-        One of `CUT_RULES` if the user gave it; otherwise "evidence", "one row", or "likelihood ratio" for a sample.
+        One of `CUT_RULES` if the user gave it; otherwise "evidence", "likelihood ratio" for a sample, or what leaves no choice:
+        "one row" or "minimum size".
         """
         rule = explicit_rule(self.cluster_settings)
         if rule is not None:
             return rule
-        if self.sample is not None:
-            return "likelihood ratio"
-        return "one row" if self.tree.n_leaves == 1 else "evidence"
+        if self.tree.n_leaves == 1:
+            return "one row"
+        min_size = self.cluster_settings.min_cluster_size
+        is_large = 2 * min_cluster_rows(min_size, self.tree.n_leaves) > self.tree.n_leaves
+        if is_large and min_size != Cut().min_cluster_size and self.n_clusters == 1:
+            return "minimum size"
+        return "evidence" if self.sample is None else "likelihood ratio"
 
     @property
     def cut_words(self) -> str:
@@ -312,6 +317,11 @@ class FittedModel:
         if cut.min_cluster_size != Cut().min_cluster_size:
             min_rows = min_cluster_rows(cut.min_cluster_size, n_rows)
             too_small = int(np.sum(sizes < min_rows))
+            if len(sizes) == 1 and min_rows > n_rows:
+                return [
+                    f"min_cluster_size={cut.min_cluster_size:g} is more than the {count(n_rows, 'row')} of the table, so there "
+                    "is one cluster. Decrease it."
+                ]
             if too_small:
                 return [
                     f"{too_small} of {count(len(sizes), 'cluster')} {'has' if too_small == 1 else 'have'} fewer than {min_rows} "
