@@ -592,11 +592,11 @@ def draw_circular_scale(ax: Axes, circle: Circle, height_label: str, inches: flo
         half = point * (0.5 * _SCALE_FONT * np.array([_LETTER * name_width(text), 1.0]) + _SCALE_PAD)
         places = radius * np.stack([np.sin(turns), np.cos(turns)], axis=1)
         near = obstacles[np.abs(np.hypot(*obstacles.T) - radius) <= np.hypot(*half)]
-        room = [np.min(np.max(np.abs(near - place) / half, axis=1), initial=2.0) for place in places]
-        free = np.flatnonzero(np.array(room) >= 1)
-        if height and not len(free):
+        free = (place for place in places if not np.any(np.all(np.abs(near - place) < half, axis=1)))
+        found = next(free, None if height else places[0])
+        if found is None:
             continue
-        x, y = places[free[0] if len(free) else 0]
+        x, y = found
         note = ax.text(x, y, text, fontsize=_SCALE_FONT, color=_SUPPORT_COLOR, ha="center", va="center")
         note.set_parse_math(False)
         note.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})
