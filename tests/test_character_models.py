@@ -208,7 +208,8 @@ def test_rates_from_everywhere(tmp_path, monkeypatch, capsys):
     command = command_in(tmp_path, monkeypatch, capsys)
     code, output, error = command("fit", PRIMATES, "--rates", "gamma", "--model", "jc", "-o", "out")
     assert code == 0, error
-    assert "(JC+G4), all recorded" in output
+    assert "JC+G4 (equal frequencies), all recorded, rate " in output
+    assert ", gamma shape " in output
     facts = json.loads(Path("out/summary.json").read_text())
     assert facts["partitions"][0]["gamma_shape"] == model.process_.gamma_shape
     assert facts["settings"]["rates"] == "gamma"
@@ -577,7 +578,11 @@ def test_partitions_have_their_own_rate_and_equilibrium(tmp_path, monkeypatch, c
         ("first_gene", "variable"),
         ("second_gene", "all"),
     ]
-    assert "second_gene: 30 characters, fitted frequencies, all recorded" in output
+    assert "second_gene: 30 characters, F81 (fitted frequencies), all recorded, rate " in output
+    assert "columns: 60 characters (dna)" in error
+    assert [(part["model"], part["rate"]) for part in facts["partitions"]] == [
+        ("F81", pytest.approx(float(part.rate))) for part, _ in loaded.process_.subprocesses(60)
+    ]
     code, _, error = command(
         "fit", PRIMATES, "--partitions", "raxml.txt", "-o", "other", "--drop", "site2,third_positions"
     )
@@ -591,7 +596,8 @@ def test_partitions_have_their_own_rate_and_equilibrium(tmp_path, monkeypatch, c
 
 def test_columns_without_partition_are_one_by_themselves():
     frame = characters("dna", "AACC", "GGTT", "AAAC")
-    model = fit(frame, partitions={"gene": ["c2"]})
+    with pytest.warns(InputWarning, match="2 columns of characters are in no partition, .* 'rest': 'c1', 'c3'"):
+        model = fit(frame, partitions={"gene": ["c2"]})
     assert model.encoding_.partitions == {"c1": "rest", "c2": "gene", "c3": "rest"}
     mixed = pd.concat([frame, characters("standard", "0011").rename(columns={"c1": "legs"})], axis=1)
     mixed.attrs["datatypes"] = dict.fromkeys(frame.columns, "dna") | {"legs": "standard"}

@@ -126,6 +126,13 @@ def spell_characters(
     members: dict[str, list[CategoricalColumn]] = {}
     for name, partition in _divide(columns, partitions):
         members.setdefault(partition, []).append(columns[name])
+    result = CharacterTable(table, [], list(marks), [])
+    for name, group in members.items():
+        if partitions is not None and name not in partitions:
+            result.remarks.append(
+                f"{count(len(group), 'column')} of characters {'is' if len(group) == 1 else 'are'} in no partition, and so in "
+                f"one more, {quote(name)}: {listing([column.name for column in group])}."
+            )
     if isinstance(ascertainment, Mapping):
         unknown = [name for name in ascertainment if name not in members]
         if unknown:
@@ -133,7 +140,6 @@ def spell_characters(
                 f"ascertainment names {listing(unknown)}, and the partitions are {listing(list(members), limit=10)}."
             )
     spelled: dict[str, CategoricalColumn] = {}
-    result = CharacterTable(table, [], list(marks), [])
     for partition, group in members.items():
         datatypes = sorted({str(column.datatype) for column in group})
         if len(datatypes) > 1:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from ..predict.results import Placements
 from ..predict.tails import Tails
 from ..process.base import Process
 from ..process.characters import model_name
+from ..process.multinomial import Multinomial
 from ..process.normal_scores import NormalScores
 from ..process.predictions import Predictions
 from ..table.cells import Category
@@ -161,7 +162,7 @@ class FittedModel:
 
     @property
     def partitions(self) -> list[dict[str, Any]]:
-        """The models of the partitions of characters: name, number of columns, model, frequencies, shape and ascertainment."""
+        """The models of the partitions of characters: name, number of columns, model, rate, frequencies, shape, ascertainment."""
         columns = partition_columns(to_encoded_table(self.encoding, self.matrix))
         parts = self.process.subprocesses(self.matrix.shape[1])
         return [
@@ -169,6 +170,7 @@ class FittedModel:
                 "partition": name,
                 "n_columns": len(positions),
                 "model": model_name(part),
+                "rate": float(cast("Multinomial", part).rate),
                 "frequencies": "equal" if part.hold_equilibrium else "fitted",
                 "gamma_shape": part.gamma_shape,
                 "ascertainment": part.ascertainment or "all",
