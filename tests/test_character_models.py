@@ -594,6 +594,29 @@ def test_partitions_have_their_own_rate_and_equilibrium(tmp_path, monkeypatch, c
     assert restored.score_samples(frame[:2]).tolist() == model.score_samples(frame[:2]).tolist()
 
 
+def test_parameters_have_the_names_of_their_partitions(tmp_path, monkeypatch, capsys):
+    frame = characters("dna", "AACC", "GGTT", "AAAC").assign(size=[1.5, 2.0, 3.0, 5.0])
+    frame.attrs["datatypes"] = dict.fromkeys(["c1", "c2", "c3"], "dna")
+    genes = {"one": ["c1", "c3"], "two": ["c2"]}
+    options = {"inference": "mcmc", "n_samples": 5, "n_chains": 1, "random_state": 0}
+    model = fit(frame, partitions=genes, **options)
+    assert {"rate[one]", "rate[two]", "equilibrium[3][two]"} < set(model.sample_.parameters)
+    model.save(tmp_path / "model.coaltree")
+    again = ct.load_model(tmp_path / "model.coaltree")
+    assert list(again.sample_.parameters) == list(model.sample_.parameters)
+    assert again.process_.parameter_names(range(4)) == model.process_.parameter_names(range(4))
+    command = command_in(tmp_path, monkeypatch, capsys)
+    code, _, error = command(
+        "fit", PRIMATES, "-o", "out", "--partitions", EXAMPLES / "genes.txt", "--inference", "mcmc", "--samples", 5,
+        "--chains", 1,
+    )  # fmt: skip
+    assert code == 0, error
+    header = next(line for line in Path("out/trace_1.log").read_text().splitlines() if "log_joint" in line).split("\t")
+    assert {"rate[first_gene]", "rate[second_gene]"} < set(header)
+    with refused("partition 7 must be a name"):
+        ct.Multinomial(partition=7)
+
+
 def test_columns_without_partition_are_one_by_themselves():
     frame = characters("dna", "AACC", "GGTT", "AAAC")
     with pytest.warns(InputWarning, match="2 columns of characters are in no partition, .* 'rest': 'c1', 'c3'"):

@@ -88,7 +88,7 @@ def partition_process(
     else:
         shares = smoothed_shares(codes.ravel(), n_states[0])
         process = Multinomial(1.0, [shares] * len(n_states), 0.0, partition.ascertainment, True)
-    process = process.replace(rate=first_rate(codes, process))
+    process = process.replace(rate=first_rate(codes, process), partition=partition.name)
     if rates != "gamma":
         return process
     return process.replace(gamma_shape=FIRST_SHAPE, site_rate=np.ones(len(n_states)))

@@ -198,13 +198,17 @@ class Mixed(Process):
         return UnseenColumns.join([unseen for unseen in parts if unseen is not None])
 
     def parameter_names(self, columns: Sequence[int]) -> list[str]:
-        """Return the names of all parts; a name that several parts have gets their columns added."""
+        """Return the names of all parts; a name that several parts have gets their partition added, or their columns."""
         columns_by_part = [[columns[d] for d in positions] for _, positions in self.parts]
         names = [part.parameter_names(numbers) for (part, _), numbers in zip(self.parts, columns_by_part, strict=True)]
         repeated = {name for part in names for name in part if sum(name in other for other in names) > 1}
+        labels = [
+            getattr(part, "partition", None) or ",".join(map(str, numbers))
+            for (part, _), numbers in zip(self.parts, columns_by_part, strict=True)
+        ]
         return [
-            f"{name}[{','.join(map(str, numbers))}]" if name in repeated else name
-            for part, numbers in zip(names, columns_by_part, strict=True)
+            f"{name}[{label}]" if name in repeated else name
+            for part, label in zip(names, labels, strict=True)
             for name in part
         ]
 

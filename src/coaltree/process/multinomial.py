@@ -98,6 +98,8 @@ class Multinomial(Process):
     site_rate : array-like of shape (D,), optional
         The factor of each column. Markov chains draw the categories of the columns together with the shape, and fits to trees
         replace the factors by their means. By default they are 1, and `simulate` draws them.
+    partition : str, optional
+        The name of these columns, which the names of parameters have in a `Mixed` process, such as ``rate[coding]``.
 
     Notes
     -----
@@ -138,6 +140,7 @@ class Multinomial(Process):
         relative_rate: ArrayLike | None = None,
         gamma_shape: float | None = None,
         site_rate: ArrayLike | None = None,
+        partition: str | None = None,
     ) -> None:
         try:
             self.rate = np.array(rate, dtype=np.float64)
@@ -173,6 +176,9 @@ class Multinomial(Process):
                 "(columns in which all cells are absent were not recorded), or None."
             )
         self.ascertainment = ascertainment
+        if not isinstance(partition, str | None):
+            raise InputError(f"partition is {quote(partition)}; it must be a name, or None.")
+        self.partition = partition
         if self.equilibrium is not None and not (self.share_equilibrium and len(self.equilibrium) == 1):
             if self.rate.ndim:
                 check_width(len(self.equilibrium), len(self.rate), "Multinomial's rate")
@@ -188,9 +194,10 @@ class Multinomial(Process):
         held = ", hold_equilibrium=True" if self.hold_equilibrium else ""
         relative = f", relative_rate={shorten_value(self.relative_rate)}" if self.relative_rate is not None else ""
         gamma = f", gamma_shape={self.gamma_shape:.3g}" if self.gamma_shape is not None else ""
+        partition = f", partition={self.partition!r}" if self.partition is not None else ""
         return (
             f"Multinomial(rate={shorten_value(self.rate)}, equilibrium={equilibrium}{noise}{ascertainment}{shared}{held}"
-            f"{relative}{gamma})"
+            f"{relative}{gamma}{partition})"
         )
 
     def _check_factor_widths(self, n_columns: int) -> None:
@@ -620,7 +627,15 @@ class Multinomial(Process):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the process as plain values; what earlier versions do not know is there only if it says something."""
-        later = ("ascertainment", "share_equilibrium", "hold_equilibrium", "relative_rate", "gamma_shape", "site_rate")
+        later = (
+            "ascertainment",
+            "share_equilibrium",
+            "hold_equilibrium",
+            "relative_rate",
+            "gamma_shape",
+            "site_rate",
+            "partition",
+        )
         return {name: value for name, value in super().to_dict().items() if value or name not in later}
 
     @classmethod
