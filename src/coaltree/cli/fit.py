@@ -196,7 +196,8 @@ def fit(
         typer.Option(
             metavar="NAME",
             help="Model of characters: jc or mk (equally likely states), f81 (frequencies are fitted). By default mk for "
-            "morphology and f81 for all others. For other tables, categorical columns become characters.",
+            "morphology and f81 for all others. For other tables, columns of categories and of whole numbers from 0 to 9 become "
+            "characters.",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -222,7 +223,7 @@ def fit(
         typer.Option(
             metavar="WHICH",
             help="Characters that were recorded: variable (no constant ones, the default for morphology), present (none that "
-            "are 0 in all rows, the default for cognates) or all; for a partition NAME=WHICH.",
+            "are 0 or absent in all rows, the default for cognates) or all; for a partition NAME=WHICH.",
             rich_help_panel=MODEL,
         ),
     ] = None,

@@ -60,20 +60,21 @@ SHARED_PARAMETERS = """inference : {"greedy", "smc", "mcmc"}, default "greedy"
     model : {"jc", "f81", "mk"}, optional
         The model of characters, such as the sites of an alignment: "jc" and "mk" have equally likely states, "f81" has
         frequencies that are fitted or drawn. A partition has one rate, which is drawn by Markov chains and otherwise fitted, and
-        no noise. By default "mk" for standard (morphological) characters and "f81" for all others. Columns are characters if
-        `coaltree.read_characters` has read them, or, for other tables, all categorical columns if this parameter,
-        `rates`, `partitions` or `ascertainment` is given.
+        no noise. By default "mk" for standard (morphological) characters and "f81" for all others, also where only those
+        that are present were recorded. Columns are characters if `coaltree.read_characters` has read them, or, for other
+        tables, if this parameter, `rates`, `partitions` or `ascertainment` is given: all categorical columns, and those of
+        whole numbers from 0 to 9 unless `categorical_features` says otherwise.
     rates : {"equal", "gamma"}, optional
         How the rates of characters vary within a partition: not at all, the default, or by four equally likely categories of a
         gamma distribution, whose shape is drawn or fitted (Yang, 1994).
     partitions : mapping or path, optional
         Names of partitions with lists of their columns, or a file of partitions as for RAxML or IQ-TREE, for the columns in the
-        order of the table. By default there is one for each datatype.
+        order of the table. Columns in none of them form one more. By default there is one for each datatype.
     ascertainment : {"variable", "present", "all"} or mapping, optional
         Which characters were recorded: those in which rows differ, those that some row has, or all; or a mapping of partitions to
-        these. By default "variable" for standard characters and "present" for restriction sites and cognates, unless the
-        table has columns that would then be absent; `remarks_` says so. Columns that were not recorded according to this
-        parameter are left out.
+        these. "present" needs states such as 0 and 1, or absent and present. By default "variable" for standard characters and
+        "present" for restriction sites and cognates, unless the table has columns that would then be absent; `remarks_` says
+        so. Columns that were not recorded according to this parameter are left out.
     summary : {"ccd0", "mcc", "consensus"}, default "ccd0"
         The tree that represents a sample: the best tree of the conditional clade distribution CCD0, the sampled tree of
         maximum clade credibility, or the majority-rule consensus.
