@@ -580,6 +580,8 @@ def test_partitions_have_their_own_rate_and_equilibrium(tmp_path, monkeypatch, c
     ]
     assert "second_gene: 30 characters, F81 (fitted frequencies), all recorded, rate " in output
     assert "columns: 60 characters (dna)" in error
+    loaded.report("report.html")
+    assert "<li>second_gene: 30 characters, F81 (fitted frequencies)" in Path("report.html").read_text(encoding="utf-8")
     assert [(part["model"], part["rate"]) for part in facts["partitions"]] == [
         ("F81", pytest.approx(float(part.rate))) for part, _ in loaded.process_.subprocesses(60)
     ]

@@ -234,18 +234,9 @@ def _describe_missing(facts: dict[str, Any]) -> str:
 
 def _describe_partitions(facts: dict[str, Any]) -> str:
     """Return the models of the partitions of characters, one on each line, if there are any."""
-    recorded = {"all": "all recorded", "variable": "variable ones recorded", "present": "present ones recorded"}
-    lines = [
-        f"{part['partition']}: {count(part['n_columns'], 'character')}, {part['model']} ({part['frequencies']} frequencies), "
-        f"{recorded[part['ascertainment']]}, rate {part['rate']:.3g}{_describe_shape(part['gamma_shape'])}"
-        for part in facts["partitions"]
-    ]
-    return f"\n{' ' * 10}".join(lines)
+    from ..report.text import describe_partition
 
-
-def _describe_shape(shape: float | None) -> str:
-    """Return the shape of the rates of the sites of a partition, if they vary."""
-    return "" if shape is None else f", gamma shape {shape:.2g}"
+    return f"\n{' ' * 10}".join(map(describe_partition, facts["partitions"]))
 
 
 def _describe_ties(facts: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ from .facts import (
 )
 from .held_out import HeldOut, leave_out
 from .page import check_packages, page
-from .text import MIN_ROWS, MINUS
+from .text import MIN_ROWS, MINUS, describe_partition
 
 FloatArray = NDArray[np.float64]
 
@@ -99,6 +99,7 @@ def report_facts(model: FittedModel, title: str | None = None, comparison: Seque
         sample=_sample(model),
         version=__version__,
         evidence=_evidence(comparison),
+        partitions=tuple(map(describe_partition, model.partitions)),
     )
 
 

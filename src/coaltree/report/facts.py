@@ -277,6 +277,8 @@ class ReportFacts:
     sample : SampleFacts, ChainFacts or None
     version : str
     evidence : EvidenceFacts, optional
+    partitions : tuple of str, optional
+        The model of each partition of characters, in words.
     """
 
     title: str
@@ -298,6 +300,7 @@ class ReportFacts:
     sample: SampleFacts | ChainFacts | None
     version: str
     evidence: EvidenceFacts | None = None
+    partitions: tuple[str, ...] = ()
 
     @property
     def n_clusters(self) -> int:

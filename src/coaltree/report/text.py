@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..table.labels import count
 from ..tree.arrays import count_zero_heights
 from ..tree.layout import display_name
 from ..tree.tree import Tree
@@ -28,6 +29,16 @@ _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # days of the years 0 to 9999
 _EVEN = math.log(1.05)  # log odds below which neither side is better
 _STRENGTHS = ((100, "very strong"), (20, "strong"), (3, "clear"), (1, "weak"))  # words by the smallest factor
 MINUS = "\N{MINUS SIGN}"
+
+
+def describe_partition(part: Mapping[str, Any]) -> str:
+    """Describe the model of a partition of characters, see `FittedModel.partitions`."""
+    recorded = {"all": "all recorded", "variable": "variable ones recorded", "present": "present ones recorded"}
+    shape = "" if part["gamma_shape"] is None else f", gamma shape {part['gamma_shape']:.2g}"
+    return (
+        f"{part['partition']}: {count(part['n_columns'], 'character')}, {part['model']} ({part['frequencies']} frequencies), "
+        f"{recorded[part['ascertainment']]}, rate {part['rate']:.3g}{shape}"
+    )
 
 
 def describe_few_rows(n_rows: int) -> str:
