@@ -11,6 +11,8 @@ import pytest
 
 import coaltree as ct
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ROWS, COLUMNS = 24, 4
 
 
