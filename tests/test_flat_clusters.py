@@ -15,6 +15,7 @@ import coaltree as ct
 from coaltree._cut import Cut
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference.flat_clusters import (
+    find_small_groups,
     find_stray_rows,
     flat_clusters,
     hang_above,
@@ -615,3 +616,14 @@ def test_outlier_in_tree_sample_is_reported():
     model = ct.CoalescentClustering(inference="mcmc", n_chains=2, n_samples=40, random_state=0).fit(X)
     assert sum("far from all others: '60'" in remark for remark in model.remarks_) == 1
     assert np.flatnonzero(model.cut(assign_outliers=False) < 0).tolist() == [60]
+
+
+def test_small_groups_do_not_depend_on_the_unit_of_heights():
+    """Up to the largest of floats."""
+    found = []
+    for seed in range(20):
+        tree = ct.simulate_tree(40, seed)
+        high = ct.Tree(tree.children, tree.heights / tree.heights[-1] * np.finfo(float).max)
+        found.append(find_small_groups(tree, 6, 3).tolist())
+        assert find_small_groups(high, 6, 3).tolist() == found[-1]
+    assert any(found)

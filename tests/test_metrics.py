@@ -196,6 +196,7 @@ def test_scores_of_deep_caterpillar():
         (pd.Series(pd.to_datetime(["2020-01-01", None, None])), "label leaf 1 missing (NaT)"),
         (np.zeros((3, 1)), "label leaf 0 list labels one-dimensional"),
         ("aab", "labels str"),
+        (np.array("aab"), "labels ndarray"),
         ({"a": 1, "b": 1, "c": 2}, "labels dict"),
         (3, "labels int"),
     ],

@@ -214,12 +214,13 @@ def encode_labels(labels: Iterable[Hashable], n_leaves: int) -> tuple[NDArray[np
     InputError
         If there is not one label, hashable and not missing, for each leaf.
     """
-    if isinstance(labels, (str, bytes, dict, set, frozenset)) or not isinstance(labels, Iterable):
+    is_single = isinstance(labels, np.ndarray) and not labels.ndim
+    if isinstance(labels, (str, bytes, dict, set, frozenset)) or not isinstance(labels, Iterable) or is_single:
         raise InputError(
             f"labels is a {type(labels).__name__}; it must be a list or an array with the class of each "
             "leaf, in row order."
         )
-    label_list: list[Any] = labels.tolist() if isinstance(labels, np.ndarray) and labels.ndim else list(labels)
+    label_list: list[Any] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
     if len(label_list) != n_leaves:
         raise InputError(f"{len(label_list)} labels were given for {n_leaves} leaves; each leaf needs one label.")
     number: dict[Any, int] = {}

@@ -136,7 +136,7 @@ def find_small_groups(tree: Tree, min_size: int, n_clusters: int) -> IntArray:
     if not 2 <= n_clusters <= len(heights) + 1:
         return np.empty(0, dtype=np.intp)
     sizes = tree.leaf_counts[tree.children].min(axis=1)
-    distinct = tree.merge_heights >= MIN_GAP_RATIO * heights[n_clusters - 2]
+    distinct = tree.merge_heights / MIN_GAP_RATIO >= heights[n_clusters - 2]  # divided: the product could overflow
     return np.sort(sizes[(sizes >= MIN_CLUSTER_SIZE) & (sizes < min_size) & distinct])[::-1]
 
 
