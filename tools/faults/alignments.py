@@ -399,7 +399,8 @@ def case(rng: Rng, folder: Path) -> Outcome:
     is_damaged = rng.random() < 0.4
     content = _reword(rng, text, is_nexus).encode()
     for _ in range(int(rng.integers(1, 3)) if is_damaged else 0):
-        content = choose(rng, BYTE_DAMAGES)(content, rng)
+        if len(content) > 1:  # little may be left by the first damage
+            content = choose(rng, BYTE_DAMAGES)(content, rng)
     if rng.random() < 0.1:
         ending, content = f"{ending}.gz", gzip.compress(content, mtime=0)
     if rng.random() < 0.2 and not is_damaged:
