@@ -291,16 +291,23 @@ class _InterruptedCalls:
 
 # -- memory ----------------------------------------------------------------------------------------------------------------
 
+MEMORY_MIB = (1_250, 1_500, 1_750, 2_000, 2_500, 3_000)
+
 
 def memory_case(rng: Rng, folder: Path) -> Outcome:
     """Limit the memory of a process; it gives its results, or one sentence, and the old results are kept."""
+    return _limited_case(rng, folder, resource.RLIMIT_AS, [size * 2**20 for size in MEMORY_MIB], "memory")
+
+
+def _limited_case(rng: Rng, folder: Path, limited: int, sizes: list[int], what: str) -> Outcome:
+    """Limit a resource of a process to one of some sizes in bytes."""
     name = str(rng.choice(list(COMMANDS)))
     (folder / "t.csv").write_text(TABLE)
     old = _write_old(name, folder, rng)
-    most = int(rng.choice([1_250, 1_500, 1_750, 2_000, 2_500, 3_000])) * 2**20
+    most = int(rng.choice(sizes))
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        resource.setrlimit(limited, (most, most))
 
     process = _start(_command(name), folder, preexec_fn=limit)
     try:
@@ -311,7 +318,7 @@ def memory_case(rng: Rng, folder: Path) -> Outcome:
     outcome = classify(Run(process.returncode, b"" if process.returncode else out, err.decode(errors="replace")))
     files = contents(folder)
     is_intact = files == old if outcome.kind == REJECTED else _is_new(files, name)
-    check(is_intact, f"{name}, {most / 2**20:,.0f} MiB, {outcome.kind}: {_describe(files, old, name)}")
+    check(is_intact, f"{name}, {what} of at most {most:,} bytes, {outcome.kind}: {_describe(files, old, name)}")
     return outcome
 
 
@@ -437,25 +444,8 @@ def _removed_folder(rng: Rng, folder: Path) -> Outcome:
 
 def _size_limit(rng: Rng, folder: Path) -> Outcome:
     """Limit the size of files that a process can write, which ends like a full disk."""
-    name = str(rng.choice(list(COMMANDS)))
-    (folder / "t.csv").write_text(TABLE)
-    old = _write_old(name, folder, rng)
-    most = int(rng.choice([100, 1000, 5000, 50_000]))  # joblib's semaphores need some bytes
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-
-    process = _start(_command(name), folder, preexec_fn=limit)
-    try:
-        out, err = process.communicate(timeout=PATIENCE)
-    finally:
-        process.kill()
-        process.wait()
-    outcome = classify(Run(process.returncode, b"" if process.returncode else out, err.decode(errors="replace")))
-    files = contents(folder)
-    is_intact = files == old if outcome.kind == REJECTED else _is_new(files, name)
-    check(is_intact, f"{name}, files of at most {most} bytes, {outcome.kind}: {_describe(files, old, name)}")
-    return outcome
+    sizes = [100, 1000, 5000, 50_000]  # joblib's semaphores need some bytes
+    return _limited_case(rng, folder, resource.RLIMIT_FSIZE, sizes, "files")
 
 
 def _full_output(rng: Rng, folder: Path) -> Outcome:

@@ -27,9 +27,7 @@ def cluster_chances(tree: Tree, scores: FloatArray) -> FloatArray:
     -------
     ndarray of shape (n_nodes,)
     """
-    totals = np.empty(tree.n_nodes)
-    log_sums(tree.children, scores, totals)
-    log_own = np.minimum(scores - totals, 0.0)  # of being one cluster, if there is none above
+    log_own = _log_chances_below(tree, scores)
     with np.errstate(divide="ignore"):
         apart = np.log(-np.expm1(log_own))
     above = np.zeros(tree.n_nodes)
@@ -37,6 +35,13 @@ def cluster_chances(tree: Tree, scores: FloatArray) -> FloatArray:
     add_downwards(tree.children, above)
     chances: FloatArray = np.exp(above + log_own)
     return chances
+
+
+def _log_chances_below(tree: Tree, scores: FloatArray) -> FloatArray:
+    """Return the log probability of each node to be one cluster, if no node above it is one."""
+    totals = np.empty(tree.n_nodes)
+    log_sums(tree.children, scores, totals)
+    return np.minimum(scores - totals, 0.0)
 
 
 def number_distribution(tree: Tree, scores: FloatArray, min_size: int) -> FloatArray:
@@ -54,9 +59,7 @@ def number_distribution(tree: Tree, scores: FloatArray, min_size: int) -> FloatA
     -------
     ndarray
     """
-    totals = np.empty(tree.n_nodes)
-    log_sums(tree.children, scores, totals)
-    own = np.exp(np.minimum(scores - totals, 0.0))
+    own = np.exp(_log_chances_below(tree, scores))
     reached: list[tuple[int, float]] = [(tree.root, 1.0)]  # nodes, and their chances not to be inside of a cluster
     for node, chance in reached:
         if node >= tree.n_leaves and tree.leaf_counts[node] >= min_size and chance * (1 - own[node]) > LEAST_CHANCE:
@@ -98,12 +101,10 @@ def membership_chances(tree: Tree, scores: FloatArray, labels: IntArray) -> Floa
     for cluster in range(chances.shape[1]):
         total = np.append(0, np.cumsum(labels[tree.leaf_order] == cluster))
         members = total[last] - total[tree.first_positions]
-        sums = np.zeros(
-            tree.n_nodes
-        )  # over the members, of their probability to be together with the leaves below a node
-        sums[tree.children] = (members[tree.n_leaves :, None] - members[tree.children]) * together[
-            tree.n_leaves :, None
-        ]
+        # over the members, of their probability to be together with the leaves below a node
+        sums = np.zeros(tree.n_nodes)
+        others_below = members[tree.n_leaves :, None] - members[tree.children]
+        sums[tree.children] = others_below * together[tree.n_leaves :, None]
         add_downwards(tree.children, sums)
         others = members[tree.root] - members[: tree.n_leaves]
         chances[:, cluster] = np.where(others > 0, sums[: tree.n_leaves] / np.maximum(others, 1), 1.0)

@@ -18,7 +18,17 @@ from typing import Any, NamedTuple
 
 from ..errors import InputError, InputWarning
 from .labels import listing
-from .notation import LEADING_ZERO, MIN_NUMBERS, NO_CODE, Notation, Strays, find_notation, find_strays, read_time
+from .notation import (
+    LEADING_ZERO,
+    MIN_NUMBERS,
+    NO_CODE,
+    Notation,
+    Strays,
+    find_notation,
+    find_strays,
+    is_number,
+    read_time,
+)
 
 DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
 N_SAMPLE_RECORDS = 1000
@@ -307,15 +317,7 @@ def _is_split_at_blanks(data: bytes) -> bool:
         return False
     if len(header) not in (len(rows[0]), len(rows[0]) - 1):
         return False
-    return any(2 * sum(map(_is_number, column)) > len(rows) for column in zip(*rows, strict=True))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return any(2 * sum(map(is_number, column)) > len(rows) for column in zip(*rows, strict=True))
 
 
 def _warn_delimiter(source: str, delimiter: str, expected: str) -> None:

@@ -314,3 +314,12 @@ def describe_notations(notations: Mapping[str, Notation]) -> list[str]:
         for words, names in columns.items()
         if words
     ]
+
+
+def is_number(text: str) -> bool:
+    """Return whether Python reads a text as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .._validation import quote
 from .labels import count
+from .notation import is_number
 
 # Names of columns with the things that a long table describes, and with what it says of them. IDs and plurals count, too.
 _THINGS = {
@@ -82,7 +83,7 @@ def describe_transposed_table(row_title: str | None, texts: Sequence[Sequence[st
         reason = f"each row is named by {quote(row_title)}"
     elif len(texts) > 2:
         # In a row of a property, either all cells are numbers or none is.
-        kinds = [{_is_number(cell) for cell in cells if cell} for cells in zip(*texts, strict=True)]
+        kinds = [{is_number(cell) for cell in cells if cell} for cells in zip(*texts, strict=True)]
         if all(len(kind) < 2 for kind in kinds) and {True} in kinds and {False} in kinds:
             reason = "its columns mix numbers and words, while each row has only numbers or only words"
     if not reason:
@@ -98,11 +99,3 @@ def _base_name(name: str) -> str:
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     words = re.sub(r"[\W_]+", "", re.sub(r"[\W_]+(id|name|code|number|no)s?$", "", words))
     return words if words in _THINGS or words in _PROPERTIES else re.sub(r"ies$", "y", words).removesuffix("s")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
