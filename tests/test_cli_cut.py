@@ -56,23 +56,22 @@ def same_partition(a, b):
 # -- cut ---------------------------------------------------------------------------------------------
 
 
-def test_cut_matches_scipy(command, fitted, tmp_path):
+def test_cut_at_a_height_matches_scipy(command, fitted, tmp_path):
+    """Of a model; and of the tree of a file, which has no scores, also into a given number."""
     linkage = fitted.tree_.to_linkage()
-    for options, expected in (
-        (["--n-clusters", "5", "--min-cluster-size", "1"], fcluster(linkage, 5, "maxclust")),
-        (["--height-threshold", "0.3", "--min-cluster-size", "1"], fcluster(linkage, 0.3, "distance")),
+    for tree in ("t.json", "t.nwk"):
+        assert command("convert", "out/model.coaltree", tree, "-q")[0] == 0
+    for options, files, expected in (
+        (["--n-clusters", "5"], ["t.json", "t.nwk"], fcluster(linkage, 5, "maxclust")),
+        (["--height-threshold", "0.3"], ["out/model.coaltree", "t.json"], fcluster(linkage, 0.3, "distance")),
     ):
-        code, out, err = command("cut", "out/model.coaltree", *options)
-        assert code == 0, err
-        names, labels = labels_of(out)
-        assert names == list(fitted.tree_.leaf_names)
-        assert same_partition(labels, expected)
-        sizes = np.bincount(labels).tolist()
-        assert err.splitlines()[-1] == f"{len(sizes)} clusters of {', '.join(map(str, sizes[:12]))} rows"
-        for tree in ("t.json", "t.nwk"):
-            assert command("convert", "out/model.coaltree", tree, "-q")[0] == 0
-            actual = dict(zip(*labels_of(command("cut", tree, *options)[1]), strict=True))
-            assert same_partition(labels, [actual[name] for name in names])
+        for file in files:
+            code, out, err = command("cut", file, *options, "--min-cluster-size", "1")
+            assert code == 0, err
+            labels = dict(zip(*labels_of(out), strict=True))
+            assert same_partition([labels[name] for name in fitted.tree_.leaf_names], expected)
+            sizes = np.bincount(list(labels.values())).tolist()
+            assert err.splitlines()[-1] == f"{len(sizes)} clusters of {', '.join(map(str, sizes[:12]))} rows"
 
 
 def test_default_cut_equals_model_clusters(command, fitted, tmp_path):

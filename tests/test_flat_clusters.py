@@ -15,7 +15,6 @@ import coaltree as ct
 from coaltree._cut import Cut
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference.flat_clusters import (
-    find_small_groups,
     find_stray_rows,
     flat_clusters,
     hang_above,
@@ -23,7 +22,6 @@ from coaltree.inference.flat_clusters import (
 )
 from coaltree.inference.partition import Partition
 from coaltree.tree.cut import (
-    cut_by_count,
     cut_by_height,
     cut_with_min_size,
     number_clusters,
@@ -87,9 +85,6 @@ def test_cut_without_min_size_equals_plain_cut(n, seed):
     for height in (0.1, 0.7):
         actual = flat_clusters(tree, X, process, Cut(height_threshold=height, min_cluster_size=1), RATE, WHOLE)
         np.testing.assert_array_equal(actual, cut_by_height(tree, height))
-    for k in (1, 2, n):
-        actual = flat_clusters(tree, X, process, Cut(n_clusters=k, min_cluster_size=1), RATE, WHOLE)
-        np.testing.assert_array_equal(actual, cut_by_count(tree, k))
 
 
 def test_number_clusters_numbers_by_first_row():
@@ -111,22 +106,6 @@ def test_default_clusters_have_two_rows_or_more():
     for X in ([[0.0], [0.1], [9.0]], [[0.0], [9.0]]):
         assert set(ct.CoalescentClustering().fit(X).labels_) == {0}
     assert ct.CoalescentClustering(n_clusters=2).fit([[0.0], [0.1], [9.0]]).labels_.tolist() == [0, 0, 1]
-
-
-def test_small_distinct_group_is_reported():
-    rng = np.random.default_rng(0)
-    classes = np.repeat([0, 1, 2], [270, 25, 5])
-    X = rng.normal(size=(300, 3)) + np.array([0.0, 10.0, -12.0])[classes, None]
-    with pytest.warns(ct.errors.InputWarning, match=r"1 group stands apart .* 5 rows.* set min_cluster_size=5\."):
-        model = ct.CoalescentClustering(n_clusters=3).fit(X)
-    assert sum("stands apart" in remark for remark in model.remarks_) == 1
-    with pytest.warns(ct.errors.InputWarning, match="1 group stands apart"):
-        model.cut(n_clusters=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert model.cut(n_clusters=3, min_cluster_size=5).tolist() == classes.tolist()
-        model.cut(n_clusters=2, min_cluster_size=0.01)
-        ct.CoalescentClustering(n_clusters=3).fit(blobs()[0])
 
 
 def test_cut_rules_exclude_each_other():
@@ -203,7 +182,7 @@ def test_outlier_joins_cluster_of_highest_density():
     X = np.array([[-2.0], [-1.8], [1.5], [1.7], [1.6], [0.4]])
     tree = ct.Tree([[0, 1], [2, 3], [4, 7], [6, 8], [5, 9]], [0.0] * 6 + [0.1, 0.1, 0.2, 1.0, 2.0])
     process = ct.Brownian(1.0, noise=0.3)
-    alone = Partition(np.array([6, 8, 5]), np.zeros(11))  # in which the row is a group of its own
+    alone = Partition(np.array([6, 8]), np.zeros(11))  # in which the last row is a group of its own
     labels = flat_clusters(tree, X, process.resolve(X), Cut(n_clusters=2, min_cluster_size=2), RATE, alone)
 
     def density(mean, variance, size):  # both lineages climb to height 0.2, where the higher cluster stands
@@ -616,14 +595,3 @@ def test_outlier_in_tree_sample_is_reported():
     model = ct.CoalescentClustering(inference="mcmc", n_chains=2, n_samples=40, random_state=0).fit(X)
     assert sum("far from all others: '60'" in remark for remark in model.remarks_) == 1
     assert np.flatnonzero(model.cut(assign_outliers=False) < 0).tolist() == [60]
-
-
-def test_small_groups_do_not_depend_on_the_unit_of_heights():
-    """Up to the largest of floats."""
-    found = []
-    for seed in range(20):
-        tree = ct.simulate_tree(40, seed)
-        high = ct.Tree(tree.children, tree.heights / tree.heights[-1] * np.finfo(float).max)
-        found.append(find_small_groups(tree, 6, 3).tolist())
-        assert find_small_groups(high, 6, 3).tolist() == found[-1]
-    assert any(found)

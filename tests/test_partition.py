@@ -15,7 +15,7 @@ import coaltree as ct
 from coaltree.errors import InputWarning
 from coaltree.inference import partition as partitions
 from coaltree.inference.kernels.partitions import log_determinants
-from coaltree.inference.partition import best_partition, score_nodes
+from coaltree.inference.partition import best_partition, partition_into, score_nodes
 from coaltree.inference.partition_chances import cluster_chances, membership_chances, number_distribution
 from coaltree.inference.principal_points import _fill, _lost_variance, principal_points
 
@@ -57,12 +57,33 @@ def test_best_partition_is_that_of_enumeration(n, r, seed):
     rng = np.random.default_rng(seed)
     tree = ct.simulate_tree(n, rng)
     X = rng.normal(size=(n, r)) * rng.choice([1, 10]) + 3 * rng.integers(0, 2, size=(n, 1))
-    found = best_partition(tree, X, process_over(X), 1.0)
+    found = best_partition(tree, X, process_over(X), 1.0, 1)
     points, spread = principal_points(tree, X, process_over(X), 1.0, partitions.N_DIMENSIONS)
     scores = score_nodes(tree, points, spread)
     sums = [scores[list(nodes)].sum(axis=0).max() for nodes in all_partitions(tree)]
-    assert found.scores[found.nodes].sum() == pytest.approx(max(sums), abs=1e-9)
-    assert sorted(np.concatenate([tree.leaves_below(node) for node in found.nodes])) == list(range(n))
+    assert found.scores[found.clusters].sum() == pytest.approx(max(sums), abs=1e-9)
+    assert sorted(np.concatenate([tree.leaves_below(node) for node in found.clusters])) == list(range(n))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 8), st.integers(1, 4), st.integers(0, 10_000))
+def test_best_partition_into_a_number_is_that_of_enumeration(n, min_size, seed):
+    """Of the numbers that the tree allows, without small groups and with them."""
+    rng = np.random.default_rng(seed)
+    tree, scores = ct.simulate_tree(n, rng), rng.normal(size=2 * n - 1)
+    best = {}
+    for nodes in all_partitions(tree):
+        large = [node for node in nodes if tree.leaf_counts[node] >= min_size]
+        total = scores[list(nodes)].sum()
+        if total > best.get(len(large), (-np.inf,))[0]:
+            best[len(large)] = total, set(large)
+    for k in range(1, n + 1):
+        found = partition_into(k, tree, scores, min_size).clusters.tolist()
+        assert len(found) == k
+        if k in best:
+            assert set(found) == best[k][1]
+    labels = labels_of(tree, partition_into(n, tree, scores, min_size).clusters)
+    assert len(set(labels)) == n
 
 
 @settings(max_examples=25, deadline=None)
@@ -208,7 +229,9 @@ def test_clusters_at_different_heights_are_found():
     model = fitted(centres[classes] + rng.normal(size=(300, 2)) * widths[classes, None])
     assert model.n_clusters_ == 4
     assert adjusted_rand_score(classes, model.labels_) > 0.95
-    assert max(adjusted_rand_score(classes, model.cut(n_clusters=k)) for k in range(2, 12)) < 0.9
+    assert adjusted_rand_score(classes, model.cut(n_clusters=4)) > 0.95
+    heights = model.tree_.merge_heights[-12:].tolist()
+    assert max(adjusted_rand_score(classes, model.cut(height_threshold=height)) for height in heights) < 0.9
 
 
 def test_number_of_clusters_has_a_distribution():

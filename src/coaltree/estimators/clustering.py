@@ -51,7 +51,7 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         at least this. Higher values give more and smaller clusters. The tree does not change. By default the clusters are the
         partition of greatest evidence among those into subtrees, at whatever height; without structure there is one cluster.
     n_clusters : int, optional
-        Number of flat clusters.
+        Number of flat clusters: the best partition into so many subtrees, by evidence.
     height_threshold : float, optional
         Rows are in one flat cluster if they merge at this height or below.
     min_cluster_size : int or float, default 0.02
@@ -133,7 +133,7 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         resolution : float, optional
             How fine clusters are, from 0 to 1; by default as in the fit, see `CoalescentClustering`.
         n_clusters : int, optional
-            Number of flat clusters.
+            Number of flat clusters: the best partition into so many subtrees, by evidence.
         height_threshold : float, optional
             Rows are in one flat cluster if they merge at this height or below.
         min_cluster_size : int or float, optional

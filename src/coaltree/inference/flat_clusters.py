@@ -11,12 +11,7 @@ from .._cut import Cut, explicit_rule
 from ..process.base import MERGES_PER_CALL, Process
 from ..process.kernels.passes import best_partners, pass_up
 from ..table.column_warnings import MIN_EXTREME_DISTANCE
-from ..tree.cut import (
-    cut_nodes,
-    label_leaves,
-    number_clusters,
-    split_heights,
-)
+from ..tree.cut import cut_nodes, label_leaves, number_clusters
 from ..tree.edit import without_leaves
 from ..tree.tree import Tree
 from .partition import Partition
@@ -36,9 +31,9 @@ MAX_STRAY_GROUPS = 10  # to check; each takes a pass over the whole table
 def flat_clusters(tree: Tree, X: FloatArray, process: Process, cut: Cut, rate: float, partition: Partition) -> IntArray:
     """Cut a tree into clusters with a minimum size, and assign the remaining rows to them.
 
-    Without a rule, the clusters are those of a partition. A remaining row joins the cluster c with the largest ``n_c Z``. ``Z``
-    is the likelihood ratio of one tree, in which the row and the cluster merge at the height of the cut, versus two independent
-    trees.
+    Without a rule, or for a given number, the clusters are those of a partition. A remaining row joins the cluster c with the
+    largest ``n_c Z``. ``Z`` is the likelihood ratio of one tree, in which the row and the cluster merge at the height of the cut,
+    versus two independent trees.
 
     Parameters
     ----------
@@ -52,19 +47,20 @@ def flat_clusters(tree: Tree, X: FloatArray, process: Process, cut: Cut, rate: f
     rate : float
         Rate of the process that a resolution refers to.
     partition : Partition
-        Rows in its small groups are outliers.
+        The best one, or the best one into the given number of clusters. Rows in its small groups are outliers.
 
     Returns
     -------
     ndarray of int, shape (n,)
         Clusters are numbered in the order of their first rows; -1 for rows that stay outside.
     """
-    min_size = min_cluster_rows(cut.min_cluster_size, tree.n_leaves, cut.n_clusters)
-    is_default = explicit_rule(cut) is None
-    clusters = large_groups(tree, partition, min_size) if is_default else cut_nodes(tree, cut, min_size, rate)
+    if by_evidence(cut):
+        clusters = partition.clusters.tolist()
+    else:
+        clusters = cut_nodes(tree, cut, min_cluster_rows(cut.min_cluster_size, tree.n_leaves), rate)
     labels = label_leaves(tree, clusters)
     if not cut.assign_outliers:
-        labels[find_outliers(tree, partition, min_size)] = -1
+        labels[find_outliers(tree, partition)] = -1
         return number_clusters(labels)
     outliers = np.flatnonzero(labels < 0)
     if len(outliers):
@@ -72,10 +68,9 @@ def flat_clusters(tree: Tree, X: FloatArray, process: Process, cut: Cut, rate: f
     return number_clusters(labels)
 
 
-def large_groups(tree: Tree, partition: Partition, min_size: int) -> list[int]:
-    """Return the clusters of a partition with enough rows; if none has, the whole tree."""
-    large = partition.nodes[tree.leaf_counts[partition.nodes] >= min_size].tolist()
-    return large or [tree.root]
+def by_evidence(cut: Cut) -> bool:
+    """Return whether clusters are the best partition, of all or into a given number, and not a cut at one height."""
+    return explicit_rule(cut) in (None, "n_clusters")
 
 
 def are_exceptions(rows: IntArray, n_rows: int) -> bool:
@@ -83,9 +78,9 @@ def are_exceptions(rows: IntArray, n_rows: int) -> bool:
     return n_rows >= MIN_STRAY_TABLE and 0 < len(rows) <= MAX_OUTLIER_SHARE * n_rows
 
 
-def find_outliers(tree: Tree, partition: Partition, min_size: int) -> IntArray:
+def find_outliers(tree: Tree, partition: Partition) -> IntArray:
     """Return the rows in groups of a partition that are too small for clusters, sorted; none if all groups are."""
-    return np.flatnonzero(label_leaves(tree, large_groups(tree, partition, min_size)) < 0)
+    return np.flatnonzero(label_leaves(tree, partition.clusters) < 0)
 
 
 def hang_above(tree: Tree, rows: IntArray) -> Tree:
@@ -113,31 +108,6 @@ def hang_above(tree: Tree, rows: IntArray) -> Tree:
         np.concatenate([np.zeros(n), rest.merge_heights, top * np.arange(2, len(rows) + 2)]),
         tree.leaf_names,
     )
-
-
-def find_small_groups(tree: Tree, min_size: int, n_clusters: int) -> IntArray:
-    """Return the sizes of groups that are too small for clusters, but more distinct than the clusters are.
-
-    Parameters
-    ----------
-    tree : Tree
-    min_size : int
-        Minimum size of a cluster.
-    n_clusters : int
-        Number of clusters that the tree is cut into.
-
-    Returns
-    -------
-    ndarray of int
-        In descending order, of groups of at least two leaves that merge with the others at least 2.5 times as high as the lowest
-        split between clusters.
-    """
-    heights = split_heights(tree, min_size)
-    if not 2 <= n_clusters <= len(heights) + 1:
-        return np.empty(0, dtype=np.intp)
-    sizes = tree.leaf_counts[tree.children].min(axis=1)
-    distinct = tree.merge_heights / MIN_GAP_RATIO >= heights[n_clusters - 2]  # divided: the product could overflow
-    return np.sort(sizes[(sizes >= MIN_CLUSTER_SIZE) & (sizes < min_size) & distinct])[::-1]
 
 
 def min_cluster_rows(min_cluster_size: float, n_rows: int, n_clusters: int | None = None) -> int:

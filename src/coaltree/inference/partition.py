@@ -12,7 +12,8 @@ with the greatest evidence. One pass up the tree finds the best partition, into 
     best(node) = max(score(node), best(left) + best(right)),
 
 eq. (10.4). Groups below the minimum size pay for themselves like any cluster, so that rows far from all others are set apart and
-do not widen a cluster. `coaltree.inference.partition_chances` has sums in place of maxima.
+do not widen a cluster. With the best sum for each number of clusters below a node, one pass finds the best partition into a given
+number. `coaltree.inference.partition_chances` has sums in place of maxima.
 
 The coordinates are those of `coaltree.inference.principal_points`.
 """
@@ -25,9 +26,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_memory
 from ..process.base import Process
 from ..tree.tree import Tree
-from .kernels.partitions import add_downwards, best_sums, log_determinants
+from .kernels.partitions import add_downwards, best_counts, best_sums, find_clusters, log_determinants
 from .principal_points import principal_points
 
 FloatArray = NDArray[np.float64]
@@ -42,11 +44,13 @@ SHARES_WITHIN = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8])  # of the va
 class Partition(NamedTuple):
     """The best partition of the leaves of a tree into subtrees, and the scores of all nodes as clusters."""
 
-    nodes: IntArray  # the tops of its subtrees, in drawing order
+    clusters: IntArray  # top nodes in drawing order; leaves below none of them are in groups that are too small
     scores: FloatArray  # (n_nodes,)
 
 
-def best_partition(tree: Tree, X: FloatArray, process: Process, height: float, n_apart: int = 0) -> Partition:
+def best_partition(
+    tree: Tree, X: FloatArray, process: Process, height: float, min_size: int, n_apart: int = 0
+) -> Partition:
     """Return the partition of greatest evidence that a tree allows.
 
     Parameters
@@ -58,6 +62,8 @@ def best_partition(tree: Tree, X: FloatArray, process: Process, height: float, n
         A resolved one; it gives the coordinates.
     height : float
         Near which lineages of different clusters merge.
+    min_size : int
+        Minimum number of rows of a cluster. Without any group of that size all rows are one cluster.
     n_apart : int, default 0
         Number of the last merges that no cluster contains.
 
@@ -75,8 +81,43 @@ def best_partition(tree: Tree, X: FloatArray, process: Process, height: float, n
     apart = best[:, chosen] > scores[:, chosen]
     inside = np.where(apart, 0.0, 1.0)
     add_downwards(tree.children, inside)  # the number of nodes at or above each that are not split
-    nodes = np.flatnonzero(~apart & (inside == 1))
-    return Partition(nodes[np.argsort(tree.first_positions[nodes])], scores[:, chosen].copy())
+    clusters = np.flatnonzero(~apart & (inside == 1) & (tree.leaf_counts >= min_size))
+    return _partition(tree, clusters if len(clusters) else np.array([tree.root]), scores[:, chosen].copy())
+
+
+def partition_into(n_clusters: int, tree: Tree, scores: FloatArray, min_size: int) -> Partition:
+    """Return the partition of greatest evidence into a given number of clusters.
+
+    Parameters
+    ----------
+    n_clusters : int
+        From 1 to the number of leaves.
+    tree : Tree
+    scores : ndarray of shape (n_nodes,)
+        Of nodes as clusters.
+    min_size : int
+        Minimum number of rows of a cluster. It is halved until the tree has so many clusters of this size.
+
+    Returns
+    -------
+    Partition
+    """
+    while True:
+        starts = np.append(0, np.cumsum(np.minimum(tree.leaf_counts // min_size, n_clusters) + 1))
+        check_memory(8.0 * starts[-1], f"the best partition into {n_clusters:,} clusters", "increase min_cluster_size")
+        best = np.empty(starts[-1])
+        best_counts(tree.children, scores, tree.leaf_counts, min_size, starts, best)
+        if min_size == 1 or (starts[-1] - starts[-2] > n_clusters and best[-1] > -np.inf):
+            break
+        min_size //= 2
+    counts = np.zeros(tree.n_nodes, dtype=np.intp)
+    counts[-1] = n_clusters
+    find_clusters(tree.children, scores, starts, best, counts)
+    return _partition(tree, np.flatnonzero(counts), scores)
+
+
+def _partition(tree: Tree, clusters: IntArray, scores: FloatArray) -> Partition:
+    return Partition(clusters[np.argsort(tree.first_positions[clusters])], scores)
 
 
 def score_nodes(tree: Tree, points: FloatArray, spread: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ Clusters are numbered 0, 1, ... in the order of their first rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,9 +69,10 @@ def cut_nodes(tree: Tree, cut: Cut, min_size: int, rate: float) -> list[int]:
     return _RULES[rule](tree, getattr(cut, rule), min_size, rate)
 
 
-def label_leaves(tree: Tree, nodes: Sequence[int]) -> IntArray:
+def label_leaves(tree: Tree, nodes: ArrayLike) -> IntArray:
     """Label the leaves by the position in `nodes` of the node above them, -1 if there is none; no node is above another."""
-    node_array, first = np.array(nodes, dtype=np.intp), np.arange(1, len(nodes) + 1)
+    node_array = np.asarray(nodes, dtype=np.intp)
+    first = np.arange(1, len(node_array) + 1)
     changes = np.zeros(tree.n_leaves + 1, dtype=np.intp)
     np.add.at(changes, tree.first_positions[node_array], first)
     np.add.at(changes, tree.first_positions[node_array] + tree.leaf_counts[node_array], -first)
@@ -273,12 +274,6 @@ _RULES: dict[str, Callable[[Tree, Any, int, float], list[int]]] = {
     "n_clusters": lambda tree, value, min_size, _: cut_with_min_size(tree, min_size, n_clusters=int(value)),
     "height_threshold": lambda tree, value, min_size, _: cut_with_min_size(tree, min_size, height=value),
 }
-
-
-def split_heights(tree: Tree, min_size: int) -> FloatArray:
-    """Return the heights of merges with at least `min_size` leaves on both sides, the highest first."""
-    heights: FloatArray = tree.merge_heights[_find_splits(tree, min_size)][::-1]
-    return heights
 
 
 def _find_splits(tree: Tree, min_size: int) -> IntArray:

@@ -22,13 +22,12 @@ from ..errors import InputError
 from ..inference.flat_clusters import (
     are_exceptions,
     find_outliers,
-    find_small_groups,
     flat_clusters,
     hang_above,
     min_cluster_rows,
 )
 from ..inference.greedy import GreedyResult, greedy
-from ..inference.partition import Partition, best_partition
+from ..inference.partition import Partition, best_partition, partition_into
 from ..inference.partition_chances import membership_chances, number_distribution
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
 from ..inference.preparation import are_extreme, find_odd_rows
@@ -254,16 +253,22 @@ class FittedModel:
         return flat_clusters(tree, self.tree_matrix, self.process, cut, RATE, partition)
 
     def _partition(self, cut: Cut) -> tuple[Tree, Partition]:
-        """Return the best partition and its tree, in which rows with extreme cells that are too few for a cluster are apart."""
+        """Return the best partition, of all or into a given number, and its tree.
+
+        In it, rows with extreme cells that are too few for a cluster are apart.
+        """
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, cut.n_clusters)
         if min_size not in self._partitions:
             odd = find_odd_rows(self._tree_table[1], min_size)
             tree = hang_above(self.tree, odd)
-            self._partitions[min_size] = tree, self._best_partition(tree, len(odd))
-        return self._partitions[min_size]
+            self._partitions[min_size] = tree, self._best_partition(tree, min_size, len(odd))
+        tree, best = self._partitions[min_size]
+        if cut.n_clusters is None:
+            return tree, best
+        return tree, partition_into(int(cut.n_clusters), tree, best.scores, min_size)
 
-    def _best_partition(self, tree: Tree, n_apart: int = 0) -> Partition:
-        return best_partition(tree, self.tree_matrix, self.process, 1 / (2 * RATE), n_apart)
+    def _best_partition(self, tree: Tree, min_size: int = 1, n_apart: int = 0) -> Partition:
+        return best_partition(tree, self.tree_matrix, self.process, 1 / (2 * RATE), min_size, n_apart)
 
     @cached_property
     def _weighted_partitions(self) -> list[tuple[Tree, FloatArray, float]]:
@@ -339,23 +344,11 @@ class FittedModel:
                 f"{count(len(outliers), 'row is', 'rows are')} far from all others: {names}. The clusters include "
                 f"{'it' if len(outliers) == 1 else 'them'}; with assign_outliers=False the label is -1."
             ]
-        if self.sample is not None or n_clusters is None or cut.min_cluster_size >= 1:
-            return []
-        min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, n_clusters)
-        sizes = find_small_groups(self.tree, min_size, n_clusters)
-        if not len(sizes):
-            return []
-        groups = count(len(sizes), "group stands", "groups stand")
-        return [
-            f"{groups} apart more clearly than the {n_clusters} clusters, and {'has' if len(sizes) == 1 else 'have at most'} "
-            f"{sizes[0]} rows: too few for a cluster of at least {min_size}. For clusters of that size, set "
-            f"min_cluster_size={sizes[0]}."
-        ]
+        return []
 
     def _find_outliers(self, cut: Cut) -> IntArray:
         """Return rows that are far from all others; in a sample, most trees must leave them outside of clusters, too."""
-        min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)
-        outliers = find_outliers(*self._partition(cut), min_size)
+        outliers = find_outliers(*self._partition(cut))
         if self.sample is None or not len(outliers):
             return outliers
         outside = np.flatnonzero(self._cut_sample(self.sample, replace(cut, assign_outliers=False)) < 0)

@@ -27,6 +27,19 @@ cdef double _log_determinant(
 ) noexcept nogil
 @cython.locals(n=Py_ssize_t, n_columns=Py_ssize_t, node=Py_ssize_t, g=Py_ssize_t, apart=double)
 cpdef best_sums(const Py_ssize_t[:, ::1] children, const double[:, ::1] scores, double[:, ::1] best)
+@cython.locals(
+    n=Py_ssize_t, node=Py_ssize_t, at=Py_ssize_t, width=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t,
+    apart=double,
+)
+cpdef best_counts(
+    const Py_ssize_t[:, ::1] children, const double[::1] scores, const Py_ssize_t[::1] sizes, Py_ssize_t min_size,
+    const Py_ssize_t[::1] starts, double[::1] best
+)
+@cython.locals(n=Py_ssize_t, node=Py_ssize_t, count=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, first=Py_ssize_t, i=Py_ssize_t)
+cpdef find_clusters(
+    const Py_ssize_t[:, ::1] children, const double[::1] scores, const Py_ssize_t[::1] starts, const double[::1] best,
+    Py_ssize_t[::1] counts
+)
 @cython.locals(n=Py_ssize_t, node=Py_ssize_t, apart=double, high=double, low=double)
 cpdef log_sums(const Py_ssize_t[:, ::1] children, const double[::1] scores, double[::1] totals)
 @cython.locals(n=Py_ssize_t, node=Py_ssize_t)

@@ -111,6 +111,52 @@ def best_sums(children, scores, best):
                         best[node, g] = apart
 
 
+def best_counts(children, scores, sizes, min_size, starts, best):
+    """Set ``best[starts[v] + j]`` to the largest sum of scores over partitions of the rows below v with j clusters.
+
+    Groups of fewer than `min_size` rows are no clusters; their scores count. There is room for j below ``starts[v + 1]``. What is
+    impossible is -inf.
+    """
+    n = children.shape[0] + 1
+    with cython.nogil:
+        for node in range(2 * n - 1):
+            if node % stop.STRIDE == 0:
+                stop.poll()
+            at, width = starts[node], starts[node + 1] - starts[node]
+            for j in range(width):
+                best[at + j] = -math.inf
+            best[at + (sizes[node] >= min_size)] = scores[node]
+            if node >= n:
+                a, b = children[node - n, 0], children[node - n, 1]
+                for i in range(starts[a + 1] - starts[a]):
+                    for j in range(min(starts[b + 1] - starts[b], width - i)):
+                        apart = best[starts[a] + i] + best[starts[b] + j]
+                        if apart > best[at + i + j]:
+                            best[at + i + j] = apart
+
+
+def find_clusters(children, scores, starts, best, counts):
+    """Set ``counts[v]`` to 1 for the clusters of a best partition, see `best_counts`, and to 0 for other nodes.
+
+    Before, all are 0 but that of the root: the number of clusters.
+    """
+    n = children.shape[0] + 1
+    with cython.nogil:
+        for node in range(2 * n - 2, n - 1, -1):
+            count = counts[node]
+            if count == 0 or (count == 1 and best[starts[node] + 1] == scores[node]):
+                continue
+            a, b = children[node - n, 0], children[node - n, 1]
+            first = max(0, count - (starts[b + 1] - starts[b] - 1))
+            counts[node], counts[a], counts[b] = 0, first, count - first
+            for i in range(first + 1, min(count, starts[a + 1] - starts[a] - 1) + 1):
+                if (
+                    best[starts[a] + i] + best[starts[b] + count - i]
+                    > best[starts[a] + counts[a]] + best[starts[b] + counts[b]]
+                ):
+                    counts[a], counts[b] = i, count - i
+
+
 def log_sums(children, scores, totals):
     """Set ``totals[v]`` to the log of the sum, over the partitions of the rows below v, of the exponential of their scores."""
     n = children.shape[0] + 1
