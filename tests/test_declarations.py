@@ -1,6 +1,7 @@
 """Declared columns: what kernels would read past, or misread, is rejected where it is declared."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import coaltree as ct
@@ -150,3 +151,45 @@ def test_declaration_takes_any_numbers(as_declared, complete, monkeypatch):
     monkeypatch.setattr(Diffusion, "declared", [declared])
     process = Diffusion(1.0, 0.1)
     assert process.log_likelihood(tree, X) == pytest.approx(reference.log_likelihood(tree, X, ct.Brownian(1.0, 0.1)))
+
+
+class Unconvertible:
+    """An object whose conversions raise what they like, as those of other libraries do."""
+
+    def __float__(self):
+        raise RuntimeError("no number")
+
+
+TREE = ct.simulate_tree(4, 0)
+TABLE = np.arange(8.0).reshape(4, 2) ** 2
+ODD_CALLS = {
+    "n_samples": lambda odd: ct.mcmc(TABLE, ct.Brownian(), odd),
+    "row": lambda odd: ct.TreeSample([TREE]).merge_heights(0, odd),
+    "state": ct.state_set,
+    "number of leaves": ct.simulate_tree,
+    "collapse": lambda odd: ct.plot_dendrogram(TREE, collapse=odd),
+    "support": lambda odd: ct.plot_dendrogram(TREE, support=[odd] * 3),
+    "variance": ct.Brownian,
+    "noise": lambda odd: ct.Brownian(noise=odd),
+    "mean": lambda odd: ct.OrnsteinUhlenbeck(mean=odd),
+    "rate": ct.OrnsteinUhlenbeck,
+    "mutation rate": lambda odd: ct.Multinomial(rate=odd),
+    "equilibrium": lambda odd: ct.Multinomial(equilibrium=np.array([odd, odd], dtype=object)),
+    "relative_rate": lambda odd: ct.Multinomial(relative_rate=[odd]),
+    "root": lambda odd: ct.Brownian().simulate(TREE, n_columns=2, root=odd),
+    "powers": lambda odd: ct.evidence(TABLE, ct.Brownian(), powers=[odd, odd]),
+    "weights": lambda odd: ct.TreeSample([TREE], [odd]),
+    "nodes": lambda odd: ct.Beliefs(TREE, TABLE, ct.Brownian()).at([odd], [1.0]),
+    "hold_noise": lambda odd: ct.calibrate(ct.Brownian(), TREE, TABLE, hold_noise=odd),
+    "verbose": lambda odd: ct.CoalescentClustering(verbose=odd).fit(TABLE),
+}
+
+
+@pytest.mark.parametrize("name", ODD_CALLS)
+@pytest.mark.parametrize(
+    "odd", [Unconvertible(), np.timedelta64(1, "s"), np.timedelta64(1), pd.NA, np.array([True, False]), "1.5"], ids=repr
+)
+def test_odd_objects_are_refused_by_name(name, odd):
+    """As numbers and flags; a text is never a number, and spans of time, which NumPy counts as integers, neither."""
+    with pytest.raises(InputError, match=name.split()[-1]):
+        ODD_CALLS[name](odd)

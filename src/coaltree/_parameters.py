@@ -8,11 +8,10 @@ reads this table.
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from ._validation import quote
+from ._validation import quote, to_float, to_whole_number
 from .errors import InputError
 
 Inference = Literal["greedy", "smc", "mcmc"]
@@ -77,14 +76,10 @@ class Integer:
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is such a whole number."""
-        if is_bool(value):
-            return False
-        try:
-            is_whole = isinstance(value, numbers.Integral)
-            is_whole = is_whole or (self.as_float and isinstance(value, numbers.Real) and float(value).is_integer())
-            return is_whole and int(value) >= self.low
-        except (TypeError, OverflowError):  # a time span of NumPy, which counts as an integer; a number beyond floats
-            return False
+        number = to_whole_number(value)
+        if number is None and self.as_float and (real := to_float(value)) is not None and real.is_integer():
+            number = int(real)
+        return number is not None and number >= self.low
 
 
 @dataclass(frozen=True)
@@ -110,11 +105,8 @@ class Interval:
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is a number within the ends; NaN is not."""
-        if not isinstance(value, numbers.Real) or is_bool(value):
-            return False
-        try:
-            number = float(value)
-        except (TypeError, OverflowError):  # a time span of NumPy, an integer beyond floats
+        number = to_float(value)
+        if number is None:
             return False
         above = number > self.low if self.open_low else number >= self.low
         return above and (number < self.high if self.open_high else number <= self.high)
@@ -183,6 +175,7 @@ PARAMETERS: dict[str, Constraint] = {
     "level": Interval(0, 1, open_low=True, open_high=True),
     "n_draws": Integer(1),
     "seed": Integer(0),
+    "verbose": AnyOf((FLAG, Integer(0))),
 }
 
 

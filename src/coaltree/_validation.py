@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import unicodedata
-from numbers import Integral
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
 from .errors import InputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MAX_QUOTE_LENGTH = 80
 """Characters of a value that a message quotes."""
@@ -97,6 +103,48 @@ def check_memory(n_bytes: float, work: str, advice: str) -> None:
         )
 
 
+def to_whole_number(value: Any) -> int | None:
+    """Return a whole number as an int, None for anything else: truth values, NumPy's spans of time, numbers that raise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [to_whole_number(value) for value in (np.int8(3), 3.0, True, np.timedelta64(3))]
+    [3, None, None, None]
+    """
+    try:
+        return None if isinstance(value, bool) or not isinstance(value, Integral) else operator.index(value)
+    except Exception:  # a class of the user's may raise anything
+        return None
+
+
+def to_float(value: Any) -> float | None:
+    """Return a number as a float, None for anything else: truth values, texts, numbers beyond floats or that raise."""
+    try:
+        is_number = isinstance(value, Real) and type(value).__name__ not in ("bool", "timedelta64")
+        return float(value) if is_number else None
+    except Exception:  # a class of the user's may raise anything
+        return None
+
+
+def to_floats(values: Any) -> NDArray[np.float64] | None:
+    """Return numbers as a new array of floats, None for anything else: texts, truth values, times, objects that raise.
+
+    Examples
+    --------
+    >>> to_floats([1, 2.5]), to_floats(["1", "2.5"]), to_floats([[1], [2, 3]])
+    (array([1. , 2.5]), None, None)
+    """
+    import numpy as np
+
+    try:
+        array = np.asarray(values)
+        with np.errstate(over="ignore"):  # longer floats become infinite
+            return np.array(array, dtype=np.float64, order="C") if array.dtype.kind in "iufO" else None
+    except Exception:  # a class of the user's may raise anything
+        return None
+
+
 def check_count(value: object, name: str, minimum: int = 1) -> int:
     """Return a whole number of at least `minimum` as an int.
 
@@ -123,9 +171,10 @@ def check_count(value: object, name: str, minimum: int = 1) -> int:
         ...
     coaltree.errors.InputError: n_draws is 2.5; it must be a whole number of at least 1.
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+    count = to_whole_number(value)
+    if count is None or count < minimum:
         raise InputError(f"{name} is {quote(value)}; it must be a whole number of at least {minimum}.")
-    return int(value)
+    return count
 
 
 def check_index(value: object, name: str, length: int) -> int:
@@ -138,20 +187,22 @@ def check_index(value: object, name: str, length: int) -> int:
         ...
     coaltree.errors.InputError: node is -1; it must be a whole number from 0 to 4.
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < length:
+    index = to_whole_number(value)
+    if index is None or not 0 <= index < length:
         raise InputError(f"{name} is {quote(value)}; it must be a whole number from 0 to {length - 1}.")
-    return int(value)
+    return index
 
 
 def check_column_count(n_columns: object) -> int | None:
     """Return the number of columns to simulate; None stays None."""
     if n_columns is None:
         return None
-    if isinstance(n_columns, bool) or not isinstance(n_columns, Integral) or n_columns < 1:
+    count = to_whole_number(n_columns)
+    if count is None or count < 1:
         raise InputError(
             f"n_columns is {quote(n_columns)}; it must be a whole number of columns of at least 1, or None."
         )
-    return int(n_columns)
+    return count
 
 
 def check_width(n_columns: int, expected: int, source: str) -> None:

@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._html import shorten_value
+from .._parameters import check_parameter
 from ..errors import InputError, InputWarning
 from ..inference.results import MCMCResult
 from ..persist.model import write_model
@@ -180,6 +181,7 @@ class CoalescentEstimator(BaseEstimator, Settings):
         -------
         self
         """
+        check_parameter("verbose", self.verbose)
         X = compute_dask(X)
         table = read_columns(X, self.categorical_features)
         validate_data(self, X, skip_check_array=True)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
-from .._validation import check_count, check_memory, quote
+from .._validation import check_count, check_memory, quote, to_floats
 from ..errors import InputError, InputWarning
 from ..process.base import Process
 from ..tree.coalescent import pair_counts, simulate_tree
@@ -396,13 +396,13 @@ def _pilot_plan(plan: Plan) -> Plan:
 
 
 def _check_powers(powers: ArrayLike) -> FloatArray:
-    try:
-        array = np.asarray(powers, dtype=np.float64)
-        valid = (
-            array.ndim == 1 and len(array) > 1 and array[0] == 0 and array[-1] == 1 and bool(np.all(np.diff(array) > 0))
-        )
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
+    array = to_floats(powers)
+    if (
+        array is None
+        or array.ndim != 1
+        or len(array) < 2
+        or (array[0], array[-1]) != (0, 1)
+        or not np.all(np.diff(array) > 0)
+    ):
         raise InputError(f"powers is {quote(powers)}; it must be increasing numbers, the first 0 and the last 1.")
     return array

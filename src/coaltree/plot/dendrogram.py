@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._parameters import Choices, Interval, Layout, Orientation, PictureFormat, check_parameter, optional
-from .._validation import escape_controls, quote
+from .._validation import escape_controls, quote, to_floats
 from ..errors import InputError, MissingDependencyError
 from ..tree.summary import SummaryTree
 from ..tree.tree import Tree, check_tree
@@ -340,12 +340,9 @@ def _check_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
                 "support=True needs a tree with support values, as of TreeSample.ccd0(); pass the values instead."
             )
         return tree.support
-    try:
-        shares = np.asarray(list(support), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"support is {quote(support)}; it must be True, False, 'auto' or one number per merge."
-        ) from None
+    shares = to_floats(support)
+    if shares is None:
+        raise InputError(f"support is {quote(support)}; it must be True, False, 'auto' or one number per merge.")
     if shares.shape != (tree.n_leaves - 1,):
         raise InputError(f"support has shape {shares.shape}; there are {tree.n_leaves - 1} merges.")
     if np.any((shares < 0) | (shares > 1)):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._parameters import FLAG, check_parameter
-from .._validation import quote
+from .._validation import quote, to_floats, to_whole_number
 from ..errors import InputError
 from ..process.likelihood import Beliefs
 from ..table.encoding import EncodedColumn, encoded_columns
@@ -90,13 +90,13 @@ def plot_density(
     x_column, y_column = _check_columns_xy(x, y, encoded_columns(fitted.encoding))
     check_axes(ax)
     check_parameter("tree", tree, FLAG)
-    points: Any = resolution
-    if isinstance(points, bool) or not isinstance(points, int | np.integer) or not 2 <= points <= 1000:
+    points = to_whole_number(resolution)
+    if points is None or not 2 <= points <= 1000:
         raise InputError(f"resolution is {quote(resolution)}; it must be a whole number of points from 2 to 1000.")
     inside = _check_shares(shares)
     table = fitted.matrix
     require_matplotlib()
-    grids = [_grid(table[:, column.position], column, int(resolution)) for column in (x_column, y_column)]
+    grids = [_grid(table[:, column.position], column, points) for column in (x_column, y_column)]
     density = _density(fitted, (x_column, y_column), grids, table.shape[1])
     levels = _levels(density, grids, inside)
     clusters = color_nodes(fitted.tree, np.arange(table.shape[0]), table.shape[0], fitted.labels, None).legend
@@ -224,10 +224,7 @@ def _check_columns_xy(
 
 
 def _check_shares(shares: Sequence[float]) -> FloatArray:
-    try:
-        sorted_shares = np.sort(np.asarray(shares, dtype=np.float64))
-    except (TypeError, ValueError):
-        sorted_shares = np.empty(0)
-    if sorted_shares.ndim != 1 or not len(sorted_shares) or not np.all((sorted_shares > 0) & (sorted_shares < 1)):
+    checked = to_floats(shares)
+    if checked is None or checked.ndim != 1 or not len(checked) or not np.all((checked > 0) & (checked < 1)):
         raise InputError(f"shares is {quote(shares)}; it must hold numbers between 0 and 1.")
-    return sorted_shares
+    return np.sort(checked)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._parameters import Integer
 from .._validation import quote
 from ..errors import InputError
 from ..tree.edit import tree_top
@@ -113,17 +113,12 @@ def _check_collapse(collapse: Any, n_leaves: int) -> int:
         return n_leaves
     if isinstance(collapse, str) and collapse == "auto":
         return n_leaves if n_leaves <= MAX_VISIBLE_LEAVES else N_COLLAPSED_CLADES
-    if (
-        isinstance(collapse, bool | np.bool_)
-        or not isinstance(collapse, numbers.Real)
-        or collapse < 1
-        or collapse != collapse // 1
-    ):
+    if not Integer(1, as_float=True).accepts(collapse):
         raise InputError(
             f"collapse is {quote(collapse)}; it must be a whole number of clades of at least 1, 'auto', or None to draw "
             "all leaves."
         )
-    return min(int(float(collapse)), n_leaves)
+    return min(int(collapse), n_leaves)
 
 
 def short_name(name: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
-from .._validation import quote
+from .._validation import quote, to_floats
 from ..errors import InputError
 from ..tree.tree import Tree, check_tree
 from .base import ParameterSampler, WeightedTrees
@@ -235,10 +235,7 @@ class BrownianSampler(GaussianSampler[Brownian]):
 
 def _checked_root(root: ArrayLike, width: int) -> FloatArray:
     """Return the state at the root, one number or one per column."""
-    try:
-        state = np.asarray(root, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"root is {quote(root)}; it must be one number, or one per column.") from None
-    if state.shape not in ((), (width,)) or not np.all(np.isfinite(state)):
+    state = to_floats(root)
+    if state is None or state.shape not in ((), (width,)) or not np.all(np.isfinite(state)):
         raise InputError(f"root is {quote(root)}; it must be one finite number, or one for each of {width} column(s).")
     return state

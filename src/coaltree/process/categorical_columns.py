@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import quote
+from .._validation import quote, to_floats
 from ..errors import InputError
 from ..table.cells import set_members
 
@@ -25,12 +25,8 @@ MAX_COORDINATES = 16  # of a column, when points are compared in the search for 
 
 def check_noise(noise: ArrayLike) -> FloatArray:
     """Return the noise of categorical columns, one for all or one per column, after checking it."""
-    try:
-        text = np.asarray(noise).dtype.kind in "SU"  # which numpy would read as numbers where it can
-        checked = np.array(np.nan if text else noise, dtype=np.float64)
-    except (TypeError, ValueError):
-        checked = np.array(np.nan)
-    if checked.ndim > 1 or checked.size == 0 or not np.all((checked >= 0) & (checked < 1)):
+    checked = to_floats(noise)
+    if checked is None or checked.ndim > 1 or checked.size == 0 or not np.all((checked >= 0) & (checked < 1)):
         raise InputError(
             f"noise is {quote(noise)}; it must be a probability of at least 0 and below 1, one for all columns or one per column."
         )
@@ -40,30 +36,30 @@ def check_noise(noise: ArrayLike) -> FloatArray:
 
 def is_flat(equilibrium: Any) -> bool:
     """Return whether an equilibrium is one vector of numbers."""
-    try:
-        return np.asarray(equilibrium, dtype=np.float64).ndim == 1
-    except (TypeError, ValueError):
-        return False
+    vector = to_floats(equilibrium)
+    return vector is not None and vector.ndim == 1
 
 
 def check_equilibria(equilibrium: Sequence[ArrayLike], shared: bool) -> tuple[FloatArray, ...]:
     """Return the equilibria of columns, which may share one, after checking that each has valid probabilities."""
-    columns = []
-    if isinstance(equilibrium, str) or not hasattr(equilibrium, "__iter__"):
+    try:
+        vectors = list(equilibrium)
+    except Exception:  # a class of the user's may raise anything
+        vectors = None
+    if vectors is None or isinstance(equilibrium, str):
         raise InputError(
             f"equilibrium is {quote(equilibrium)}; it must be a list with one vector of probabilities per column."
         )
-    last = None
-    for d, column_equilibrium in enumerate(equilibrium):
-        if column_equilibrium is last:  # columns that share one
+    columns: list[FloatArray] = []
+    for d, column_equilibrium in enumerate(vectors):
+        if d and column_equilibrium is vectors[d - 1]:  # columns that share one
             columns.append(columns[-1])
             continue
-        try:
-            q = np.array(column_equilibrium, dtype=np.float64)
-        except (TypeError, ValueError):
+        q = to_floats(column_equilibrium)
+        if q is None:
             raise InputError(
                 f"The equilibrium of column {d} is {quote(column_equilibrium)}; it must be one probability per state."
-            ) from None
+            )
         if q.ndim != 1 or q.size == 0:
             raise InputError(
                 f"The equilibrium of column {d} has shape {q.shape}; it must be one probability per state."
@@ -79,7 +75,6 @@ def check_equilibria(equilibrium: Sequence[ArrayLike], shared: bool) -> tuple[Fl
         q /= total
         q.setflags(write=False)
         columns.append(q)
-        last = column_equilibrium
     if not columns:
         raise InputError("equilibrium is empty; it must have one vector of probabilities for each column.")
     if shared and any(len(q) != len(columns[0]) or np.any(q != columns[0]) for q in columns if q is not columns[0]):

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import quote
+from .._validation import quote, to_floats
 from ..errors import InputError
 
 FloatArray = NDArray[np.float64]
@@ -167,10 +167,10 @@ def _check_equilibria(equilibrium: tuple[FloatArray, ...]) -> None:
 
 def _as_numbers(name: str, value: object) -> FloatArray:
     """Return numbers as an array."""
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is {quote(value)}; it must be an array of numbers.") from None
+    numbers = to_floats(value)
+    if numbers is None:
+        raise InputError(f"{name} is {quote(value)}; it must be an array of numbers.")
+    return numbers
 
 
 def _range_words(least: float, most: float) -> str:

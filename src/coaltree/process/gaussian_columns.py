@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import quote
+from .._validation import quote, to_floats
 from ..errors import InputError
 from .base import PRIOR_SCALE, PRIOR_SHAPE, WeightedTrees
 from .declarations import GaussianColumns
@@ -98,11 +98,8 @@ def check_size(centred: FloatArray) -> None:
 
 def check_noise(noise: ArrayLike) -> FloatArray:
     """Return the noise of a Gaussian process as a read-only array: one number, one per column, or a covariance matrix."""
-    try:
-        text = np.asarray(noise).dtype.kind in "SUb"  # which numpy would read as numbers where it can
-        checked = np.array(np.nan if text else noise, dtype=np.float64)
-    except (TypeError, ValueError):
-        checked = np.array(np.nan)
+    checked = to_floats(noise)
+    checked = np.array(np.nan) if checked is None else checked
     if checked.ndim == 2 and checked.size:
         checked = check_covariance(checked, "noise")
         checked.setflags(write=False)
@@ -120,10 +117,9 @@ def check_noise(noise: ArrayLike) -> FloatArray:
 
 def check_variance(variance: ArrayLike) -> FloatArray:
     """Return the variance of a Gaussian process as a read-only array: one number, one per column, or a covariance matrix."""
-    try:
-        array = np.array(variance, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise InputError(f"variance is {quote(variance)}; it must be one number, (D,) or (D, D).") from None
+    array = to_floats(variance)
+    if array is None:
+        raise InputError(f"variance is {quote(variance)}; it must be one number, (D,) or (D, D).")
     if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != array.shape[1]) or array.size == 0:
         raise InputError(f"variance has shape {array.shape}; it must be one number, (D,) or (D, D).")
     if not np.all(np.isfinite(array)):

@@ -8,7 +8,8 @@ from threading import Lock
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_count, check_memory, quote
+from .._parameters import FLAG, check_parameter
+from .._validation import check_count, check_memory, quote, to_floats
 from ..errors import InputError
 from ..table.matrix import as_matrix
 from ..tree.coalescent import log_prior
@@ -103,16 +104,12 @@ class Beliefs:
         Predictions
             With a row for each point.
         """
-        try:
-            node_numbers, at_heights = (np.asarray(values, dtype=np.float64).ravel() for values in (nodes, heights))
-            integral = bool(np.all(node_numbers == np.floor(node_numbers)))
-        except Exception:  # conversions of the objects in them may raise anything
-            integral = False
-        if not integral:
+        numbers, at_heights = to_floats(nodes), to_floats(heights)
+        if numbers is None or at_heights is None or not np.all(np.abs(numbers) < 2**53) or np.any(numbers % 1):
             raise InputError(
                 f"nodes are {quote(nodes)} and heights {quote(heights)}; they must be whole numbers and numbers."
             )
-        at_nodes = node_numbers.astype(np.intp)
+        at_nodes, at_heights = numbers.ravel().astype(np.intp), at_heights.ravel()
         self._check_points(at_nodes, at_heights)
         return Predictions.stack(list(self._blocks(at_nodes, at_heights, np.zeros(len(at_nodes)), False)))
 
@@ -240,6 +237,7 @@ def calibrate(
     True
     """
     check_process(process)
+    check_parameter("hold_noise", hold_noise, FLAG)
     matrix = as_matrix(X)
     if isinstance(trees, TreeSample):
         weights = trees.weights if weights is None else weights

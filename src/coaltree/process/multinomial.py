@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._html import shorten_value
 from .._parameters import Interval
 from .._random import RandomState, as_generator
-from .._validation import check_column_count, check_width, quote
+from .._validation import check_column_count, check_width, quote, to_floats
 from ..errors import InputError
 from ..table.cells import Category, is_valid_set
 from ..table.matrix import as_matrix
@@ -142,10 +142,10 @@ class Multinomial(Process):
         site_rate: ArrayLike | None = None,
         partition: str | None = None,
     ) -> None:
-        try:
-            self.rate = np.array(rate, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"rate is {quote(rate)}; it must be one number or one per column.") from None
+        rates = to_floats(rate)
+        if rates is None:
+            raise InputError(f"rate is {quote(rate)}; it must be one number or one per column.")
+        self.rate = rates
         if self.rate.ndim > 1 or self.rate.size == 0:
             raise InputError(f"rate has shape {self.rate.shape}; it must be one number or one per column.")
         if not np.all((self.rate >= MIN_RATE) & (self.rate <= MAX_RATE)):
@@ -1188,11 +1188,13 @@ def _draw_rates(
 
 def _check_factors(factors: ArrayLike, name: str) -> FloatArray:
     """Return the factors of the rates of columns, after checking them."""
-    try:
-        checked = np.array(factors, dtype=np.float64)
-    except (TypeError, ValueError):
-        checked = np.array(np.nan)
-    if checked.ndim != 1 or checked.size == 0 or not np.all((checked >= MIN_RATE) & (checked <= MAX_RATE)):
+    checked = to_floats(factors)
+    if (
+        checked is None
+        or checked.ndim != 1
+        or checked.size == 0
+        or not np.all((checked >= MIN_RATE) & (checked <= MAX_RATE))
+    ):
         raise InputError(f"{name} is {quote(factors)}; it must be one positive number per column.")
     checked.setflags(write=False)
     return checked

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
-from .._validation import check_width, quote
+from .._validation import check_width, quote, to_float, to_floats
 from ..errors import InputError
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
@@ -80,18 +80,15 @@ class OrnsteinUhlenbeck(Gaussian):
         self, rate: float = 1.0, mean: ArrayLike = 0.0, variance: ArrayLike = 1.0, noise: ArrayLike = 0.0
     ) -> None:
         super().__init__(variance, noise)
-        try:
-            self.rate = float(rate)
-        except (TypeError, ValueError):
-            self.rate = math.nan
+        self.rate = math.nan if (number := to_float(rate)) is None else number
         if not MIN_RATE <= self.rate <= MAX_RATE:
             raise InputError(
                 f"rate is {quote(rate)}; it must be a number from {MIN_RATE:g} to {MAX_RATE:g}, the speed of forgetting."
             )
-        try:
-            self.mean = np.array(mean, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"mean is {quote(mean)}; it must be one number or one per column.") from None
+        means = to_floats(mean)
+        if means is None:
+            raise InputError(f"mean is {quote(mean)}; it must be one number or one per column.")
+        self.mean = means
         if self.mean.ndim > 1 or self.mean.size == 0 or not np.all(np.isfinite(self.mean)):
             raise InputError("mean must be one finite number, or one per column.")
         for name, value in (("variance", self.variance), ("noise", self.noise)):

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import quote
+from .._validation import quote, to_whole_number
 from ..errors import InputError
 from .labels import ColumnContext, is_missing
 from .notation import Strays, are_codes
@@ -287,15 +287,17 @@ def state_set(*states: int) -> float:
     >>> bool(np.isclose(either, np.logaddexp(*apart)))
     True
     """
+    codes = set()
     for state in states:
-        if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 0 <= state < MAX_SET_STATES:
+        code = to_whole_number(state)
+        if code is None or not 0 <= code < MAX_SET_STATES:
             raise InputError(
                 f"{quote(state)} is not a state; the states of a set are codes from 0 to {MAX_SET_STATES - 1}."
             )
-    distinct = set(states)
-    if not distinct:
+        codes.add(code)
+    if not codes:
         raise InputError("state_set needs at least one state; a missing cell is NaN.")
-    return float(encode_set(map(int, distinct)))
+    return float(encode_set(codes))
 
 
 def encode_set(states: Iterable[int]) -> int:

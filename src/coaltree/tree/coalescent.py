@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._parameters import Integer
 from .._random import RandomState, as_generator
 from .._validation import check_memory, quote
 from ..errors import InputError
@@ -38,10 +38,10 @@ def pair_counts(n_leaves: int) -> NDArray[np.float64]:
     return n_lineages * (n_lineages - 1) / 2
 
 
-def _check_leaf_count(n: object) -> int:
-    if isinstance(n, bool) or not isinstance(n, numbers.Real) or n < 1 or n != n // 1:
+def _check_leaf_count(n: Any) -> int:
+    if not Integer(1, as_float=True).accepts(n):
         raise InputError(f"n is {quote(n)}; the number of leaves must be a whole number of at least 1.")
-    count = int(float(n))
+    count = min(int(n), 2**63)
     check_memory(100.0 * count, f"A tree with {count:,} leaves", "use fewer leaves")
     return count
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._cut import Cut, check_cut, explicit_rule
 from .._html import facts_html
 from .._parameters import FLAG, Interval, check_parameter
-from .._validation import quote
+from .._validation import quote, to_floats, to_whole_number
 from ..errors import InputError
 from . import convert, newick, nexus
 from .clades import ConditionalClades, join_clades, number_clades
@@ -662,10 +661,9 @@ def check_log_densities(values: ArrayLike | None, subject: str, shape: tuple[int
 
 
 def _to_float_array(values: ArrayLike, subject: str, shape: tuple[int, ...]) -> FloatArray:
-    try:
-        array = np.array(values, dtype=np.float64)
-    except Exception:  # conversions of the objects in it may raise anything
-        raise InputError(f"{subject} must be an array of numbers of shape {shape}.") from None
+    array = to_floats(values)
+    if array is None:
+        raise InputError(f"{subject} must be an array of numbers of shape {shape}.")
     if array.shape != shape:
         raise InputError(f"{subject} has shape {array.shape}; for these trees it must be {shape}.")
     return array
@@ -677,11 +675,12 @@ def find_row(row: object, leaf_names: tuple[str, ...]) -> int:
         if row not in leaf_names:
             raise InputError(f"There is no row named {excerpt(row)}; pass one of leaf_names, or the number of a row.")
         return leaf_names.index(row)
-    if isinstance(row, bool) or not isinstance(row, numbers.Integral) or not 0 <= int(row) < len(leaf_names):
+    number = to_whole_number(row)
+    if number is None or not 0 <= number < len(leaf_names):
         raise InputError(
             f"The row is {quote(row)}; it must be a name or a whole number from 0 to {len(leaf_names) - 1}."
         )
-    return int(row)
+    return number
 
 
 def check_threshold(threshold: Any) -> float:
