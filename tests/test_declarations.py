@@ -193,3 +193,23 @@ def test_odd_objects_are_refused_by_name(name, odd):
     """As numbers and flags; a text is never a number, and spans of time, which NumPy counts as integers, neither."""
     with pytest.raises(InputError, match=name.split()[-1]):
         ODD_CALLS[name](odd)
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-160, 1e160, 1.7e308])
+@pytest.mark.parametrize(
+    "process", [ct.Brownian(), ct.Brownian([1, 1]), ct.Brownian(np.eye(2)), ct.OrnsteinUhlenbeck()]
+)
+def test_cells_whose_squares_are_no_floats_are_refused_by_column(process, size):
+    """Not with a warning of NumPy, which is an error in tests."""
+    table = TABLE / 49 * size
+    with pytest.raises(InputError, match="column 0"):
+        ct.calibrate(process, TREE, table)
+    if size > 1:
+        with pytest.raises(InputError, match="column 0"):
+            process.log_likelihood(TREE, table)
+
+
+def test_square_symmetric_table_is_no_matrix_of_distances(recwarn):
+    """SciPy warns of tables that look like one."""
+    assert ct.baselines.linkage_tree(1 - np.eye(3)).heights.tolist() == pytest.approx([0, 0, 0, 2**0.5, 2**0.5])
+    assert not recwarn.list

@@ -124,11 +124,11 @@ def linkage_tree(
     if len(table) == 1:
         return Tree(np.empty((0, 2)), [0.0], leaf_names)
     from scipy.cluster.hierarchy import linkage
-    from scipy.spatial.distance import squareform
+    from scipy.spatial.distance import pdist, squareform
 
     # Scaled so that no square overflows; a power of 2 loses no digit.
     unit = math.ldexp(1.0, math.frexp(np.abs(table).max())[1] - 1) if metric == "euclidean" else 1.0
-    distances = table / unit if metric == "euclidean" else squareform(disagreement(table), checks=False)
+    distances = pdist(table / unit) if metric == "euclidean" else squareform(disagreement(table), checks=False)
     Z: FloatArray = linkage(distances, method)  # type: ignore[arg-type, unused-ignore]  # one of METHODS
     Z[:, 2] *= unit
     # Distances that differ by rounding may be in the wrong order.

@@ -52,7 +52,8 @@ def diffusion_columns(white: FloatArray, log_scales: FloatArray, noise: FloatArr
     observed = ~np.isnan(white)
     complete = bool(observed.all())
     counts = np.maximum(observed.sum(axis=0), 1)
-    means = np.where(observed, white, 0.0).sum(axis=0) / counts
+    with np.errstate(over="ignore"):  # such sizes are refused below
+        means = np.where(observed, white, 0.0).sum(axis=0) / counts
     centred = np.where(observed, white - means, 0.0)  # nothing depends on the origin, and differences are exact
     check_size(centred)
     spread = (centred**2).sum(axis=0) / counts
@@ -256,11 +257,18 @@ class GaussianPrior(NamedTuple):
 
 
 def column_moments(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance of the observed cells of each column; a variance of 0 is replaced by 1."""
+    """Return mean and variance of the observed cells of each column, 1 for a constant one; raise where squares overflow."""
     observed = ~np.isnan(X)
     counts = np.maximum(observed.sum(axis=0), 1)
-    middle = np.where(observed, X, 0.0).sum(axis=0) / counts
-    spread = (np.where(observed, X - middle, 0.0) ** 2).sum(axis=0) / counts
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = np.where(observed, X, 0.0).sum(axis=0) / counts
+        spread = (np.where(observed, X - middle, 0.0) ** 2).sum(axis=0) / counts
+    wrong = ~((spread <= MAX_VALUE**4) & ((spread == 0) | (spread >= MIN_VALUE**4)))
+    if np.any(wrong):
+        raise InputError(
+            f"The values of column {int(np.argmax(wrong))} are too large, or too close to each other, for their variance to be "
+            f"fitted: their standard deviation must be from {MIN_VALUE**2:g} to {MAX_VALUE**2:g}; rescale the column."
+        )
     return middle, np.where(spread > 0, spread, 1.0)
 
 

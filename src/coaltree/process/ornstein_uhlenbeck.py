@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
-from .._validation import check_width, quote, to_float, to_floats
+from .._validation import check_width, quote, to_floats
 from ..errors import InputError
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
@@ -80,7 +80,8 @@ class OrnsteinUhlenbeck(Gaussian):
         self, rate: float = 1.0, mean: ArrayLike = 0.0, variance: ArrayLike = 1.0, noise: ArrayLike = 0.0
     ) -> None:
         super().__init__(variance, noise)
-        self.rate = math.nan if (number := to_float(rate)) is None else number
+        number = to_floats(rate)
+        self.rate = math.nan if number is None or number.ndim else float(number)
         if not MIN_RATE <= self.rate <= MAX_RATE:
             raise InputError(
                 f"rate is {quote(rate)}; it must be a number from {MIN_RATE:g} to {MAX_RATE:g}, the speed of forgetting."
@@ -391,7 +392,8 @@ class OrnsteinUhlenbeckSampler(GaussianSampler[OrnsteinUhlenbeck]):
 
 
 def _means(white: FloatArray, observed: NDArray[np.bool_]) -> FloatArray:
-    return np.asarray(np.where(observed, white, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1))
+    with np.errstate(over="ignore"):  # `_check_distance` refuses such sizes
+        return np.asarray(np.where(observed, white, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1))
 
 
 def _check_distance(white: FloatArray) -> None:

@@ -196,7 +196,7 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 def _one_dimensional_error(values: object) -> InputError:
     return InputError(
-        f"Expected 2D array, got 1D array instead:\narray={shorten(str(values))}.\nReshape your data either using "
+        f"Expected 2D array, got 1D array instead:\n{quote(values)}.\nReshape your data either using "
         "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it contains a "
         "single sample."
     )
