@@ -70,7 +70,7 @@ def short_chains(few_replicates):
 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (
-            ("DRAWS_PER_CHAIN", 2),
+            ("MAX_CELLS", 0),
             ("MIN_SWEEPS", 6),
             ("MAX_SWEEPS", 6),
             ("N_TREE_SWEEPS", 2),

@@ -7,6 +7,7 @@ import math
 import re
 from itertools import combinations, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from coaltree.inference.principal_points import _lost_variance
 from coaltree.inference.tempering import TemperedChain, heated_powers
 from coaltree.predict.calibration import LOG_CONCENTRATIONS, SPREADS, calibrated_deviate, fit_concentrations
 from coaltree.predict.mixtures import LEVELS
+from coaltree.predict.pooling import pool_analyses
 from coaltree.predict.predictor import Predictor
 from coaltree.process.base import WeightedTrees
 from coaltree.process.covariance_sampling import CovariancePrior, draw_inverse_wishart
@@ -403,6 +405,18 @@ def test_calibrated_levels():
     deviate = calibrated_deviate(stats.norm.ppf(0.05), found[0])
     assert special.betainc(found[0], found[0], stats.norm.cdf(deviate)) == pytest.approx(0.05)
     assert calibrated_deviate(stats.norm.ppf(0.95), found[0]) == pytest.approx(-deviate)
+
+
+@formula("9.11")
+def test_variance_of_pooled_estimates():
+    rng = np.random.default_rng(1)
+    q, u = rng.normal(size=6), rng.random(6)
+    answers = [SimpleNamespace(params=[a], bse=[math.sqrt(b)], df_resid=30.0) for a, b in zip(q, u, strict=True)]
+    pooled = pool_analyses(lambda answer: answer, answers, 6)
+    total = np.mean(u) + (1 + 1 / 6) * np.sum((q - q.mean()) ** 2) / 5
+    share = (1 + 1 / 6) * np.sum((q - q.mean()) ** 2) / 5 / total
+    assert pooled.std_error[0] ** 2 == pytest.approx(total)
+    assert 1 / pooled.df[0] == pytest.approx(share**2 / 5 + 33 / (31 * 30 * (1 - share)))
 
 
 @formula("9.8")

@@ -499,7 +499,7 @@ def test_wide_tables_get_fewer_sweeps_and_rows():
     assert posterior_draws.max_rows(10) == posterior_draws.MAX_ROWS
     assert posterior_draws.MIN_ROWS <= posterior_draws.max_rows(10_000) < 200
     for n, n_columns in ((10, 2), (500, 10), (3_000, 10), (400, 2_000), (124, 10_000)):
-        plan = posterior_draws._plan(n, n_columns)
+        plan = posterior_draws._plan(n, n_columns, None)
         assert plan.n_sweeps >= posterior_draws.MIN_WIDE_SWEEPS
         assert max(plan.kept) < plan.n_sweeps
         time = n * (posterior_draws.MOVE + posterior_draws.COLUMN * n_columns) * plan.n_sweeps
@@ -508,9 +508,9 @@ def test_wide_tables_get_fewer_sweeps_and_rows():
 
 def test_chains_are_short_without_compiled_kernels(monkeypatch):
     matrix = np.random.default_rng(0).normal(size=(178, 13))
-    compiled = posterior_draws._plan(*matrix.shape)
+    compiled = posterior_draws._plan(*matrix.shape, None)
     monkeypatch.setattr(posterior_draws, "are_compiled", lambda: False)
-    plain = posterior_draws._plan(*matrix.shape)
+    plain = posterior_draws._plan(*matrix.shape, None)
     assert plain.n_sweeps == posterior_draws.MIN_WIDE_SWEEPS < compiled.n_sweeps / 5
     assert len(plain.kept) >= 6
     assert min(plain.kept) >= plain.warmup

@@ -84,7 +84,7 @@ def test_rows_are_held_out_one_at_a_time(model):
 
 
 def test_odd_row_and_odd_cell_are_reported(frame, monkeypatch):
-    chains = {"DRAWS_PER_CHAIN": 25, "MIN_SWEEPS": 80, "MAX_SWEEPS": 80, "N_TREE_SWEEPS": 10, "N_CELL_DRAWS": 10}
+    chains = {"MAX_CELLS": 10**6, "MIN_SWEEPS": 80, "MAX_SWEEPS": 80, "N_TREE_SWEEPS": 10, "N_CELL_DRAWS": 10}
     for name, value in chains.items():  # to tell what is odd
         monkeypatch.setattr(posterior_draws, name, value)
     monkeypatch.setattr(held_out, "MAX_DRAWS", 6)

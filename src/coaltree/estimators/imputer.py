@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import narwhals as nw
@@ -11,9 +12,11 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from .._parameters import check_parameter
+from .._parameters import Integer, check_parameter
 from .._random import as_generator
+from ..errors import InputError
 from ..predict.mixtures import LEVELS
+from ..predict.pooling import PooledEstimates, pool_analyses
 from ..predict.results import CategoricalCells, CellCodes, DateCells, Predictive, RealCells
 from ..process.predictions import Predictions
 from ..table.columns import RealColumn, Table, incomplete_cells, missing_cells
@@ -35,9 +38,9 @@ TREE_SHARE = 0.2  # estimated share of the search for the tree in a fit; the res
 class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSettings):
     """Fill missing cells from trees over the rows.
 
-    A tree is found as by `CoalescentClustering`. Two short Markov chains that start at it draw 50 trees, each with its own
-    parameters, over at most 3,000 rows, chosen at random from larger tables. A row of the fit is filled from its place in each of
-    these trees; other rows are placed in each tree by their observed cells, averaged over all branches.
+    A tree is found as by `CoalescentClustering`. Two short Markov chains that start at it draw `n_draws` trees, each with its
+    own parameters, over at most 3,000 rows, chosen at random from larger tables. A row of the fit is filled from its place in
+    each of these trees; other rows are placed in each tree by their observed cells, averaged over all branches.
 
     Real cells get their mean (their median with ``standardize="power"``), categorical cells their most probable category. A cell
     that is a set of categories gets the most probable of them. Integers stay integers, categories keep their labels, and observed
@@ -47,6 +50,8 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
     ----------
     add_indicator : bool, default False
         Whether to add, for each column with missing cells in the fit, a column that marks its missing cells.
+    n_draws : int, default 50
+        Number of trees that cells are filled from, rounded up to an even one; more take longer. Large tables get fewer.
     {shared parameters}
 
     Attributes
@@ -71,6 +76,8 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
     True
     """
 
+    _X: Any = None
+
     @property
     def indicator_features_(self) -> IntArray:
         """The columns with missing cells in the fit."""
@@ -81,6 +88,15 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         super()._fit_table(table, share_progress(progress, 0.0, TREE_SHARE))
         self._model.draw_trees(share_progress(progress, TREE_SHARE, 1.0))  # now rather than at the first prediction
         return self
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: D102  inherited
+        super().fit(X, y)
+        self._X = X  # for `pool`
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_X"}
 
     def transform(self, X: Any) -> Any:
         """Fill the missing cells of a table.
@@ -180,6 +196,50 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         at = np.flatnonzero(self._model.encoding.incomplete_cells(rows.matrix).any(axis=1))
         tables = self._model.sample_cells(rows.matrix, int(n_draws), rng)
         return [_fill(X, rows, self._fills_from(rows.table, at, values)) for values in tables]
+
+    def pool(
+        self, analysis: Callable[[Any], Any], n: int = 20, *, X: Any = None, random_state: Any = None
+    ) -> PooledEstimates:
+        """Run an analysis on drawn tables, and pool what it finds by Rubin's rules: eq. (9.11).
+
+        Parameters
+        ----------
+        analysis : callable
+            Is called with a filled table, and returns estimates with their variances (two numbers, arrays or mappings of names;
+            variances may be a covariance matrix), or a fitted model of statsmodels. A fitted linear model of scikit-learn, or
+            estimates alone, have no variances: then there are no standard errors either.
+        n : int, default 20
+            Number of tables, at least 2.
+        X : frame or array-like of shape (n_rows, n_features), optional
+            By default the table of the fit. A model that was loaded from a file does not have it.
+        random_state : int, Generator, RandomState or None, default None
+
+        Returns
+        -------
+        PooledEstimates
+
+        Raises
+        ------
+        InputError
+            If the analysis fails on a table; the message says on which and why.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from coaltree import CoalescentImputer
+        >>> X = np.array([[0.0, 0.1], [0.2, np.nan], [5.0, 5.2], [5.1, 4.9], [0.1, 0.2]])
+        >>> mean = lambda table: (table[:, 1].mean(), table[:, 1].var(ddof=1) / len(table))
+        >>> pooled = CoalescentImputer().fit(X).pool(mean, n=5, random_state=0)
+        >>> low, high = pooled.interval(0.95)
+        >>> bool(low[0] < 2 < high[0])
+        True
+        """
+        check_parameter("n", n, Integer(2))
+        check_is_fitted(self)
+        X = self._X if X is None else X
+        if X is None:
+            raise InputError("The table of the fit is not in a model file; give it as pool(analysis, X=table).")
+        return pool_analyses(analysis, self.sample(X, int(n), random_state), int(n))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that `transform` returns.

@@ -64,6 +64,7 @@ def posterior_draws(
     *,
     scored: tuple[NormalScores, Process] | None = None,
     hold_noise: bool = False,
+    n_draws: int | None = None,
     n_jobs: int | None = None,
     random_state: RandomState = None,
     progress: Callable[[float], None] | None = None,
@@ -82,6 +83,9 @@ def posterior_draws(
         Scores of the table, and a process for them. If given, half of the chains draw trees over the scores.
     hold_noise : bool, default False
         Leave the noise as it is.
+    n_draws : int, optional
+        Number of draws, rounded up to an even one, of chains that are as short as they may be. By default 50, and small tables
+        have longer chains: densities gain by them, filled cells do not.
     n_jobs : int, optional
         Threads. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None
@@ -93,7 +97,7 @@ def posterior_draws(
     list of Draw
     """
     seeds = as_generator(random_state).integers(2**63, size=N_CHAINS).tolist()
-    plan = _plan(*X.shape)
+    plan = _plan(len(X), X.shape[1], n_draws)
     models: list[tuple[NormalScores | None, Process]] = [(None, process), scored or (None, process)]
     chains = [_init_chain(X, *model, tree, seed, hold_noise) for model, seed in zip(models, seeds, strict=True)]
     draws_by_chain: list[list[Draw]] = [[] for _ in chains]
@@ -130,14 +134,16 @@ def max_rows(n_columns: int) -> int:
     return int(np.clip(MAX_TIME / (MIN_WIDE_SWEEPS * (MOVE + COLUMN * n_columns)), MIN_ROWS, MAX_ROWS))
 
 
-def _plan(n: int, n_columns: int) -> Plan:
+def _plan(n: int, n_columns: int, n_draws: int | None) -> Plan:
     time = n * (MOVE + COLUMN * n_columns)
-    sweeps = int(np.clip(TIME / time, MIN_SWEEPS, MAX_SWEEPS))
+    per_chain = DRAWS_PER_CHAIN if n_draws is None else max(-(-n_draws // N_CHAINS), 1)
+    shortest = max(MIN_SWEEPS, MIN_SWEEPS * per_chain // DRAWS_PER_CHAIN)
+    sweeps = int(np.clip(TIME / time, MIN_SWEEPS, MAX_SWEEPS)) if n_draws is None else shortest
     most = MAX_TIME if are_compiled() else MAX_TIME / PLAIN_PYTHON_COST
     sweeps = min(sweeps, max(int(most / time), MIN_WIDE_SWEEPS))
     warmup = int(WARMUP_SHARE * sweeps)
-    n_draws = int(np.clip(MAX_CELLS / (N_CHAINS * n * n_columns), 2, DRAWS_PER_CHAIN))
-    return Plan(sweeps, warmup, frozenset(np.linspace(warmup, sweeps - 1, n_draws).round().astype(int).tolist()))
+    per_chain = min(per_chain, max(int(MAX_CELLS / (N_CHAINS * n * n_columns)), 2))
+    return Plan(sweeps, warmup, frozenset(np.linspace(warmup, sweeps - 1, per_chain).round().astype(int).tolist()))
 
 
 def _run_sweeps(

@@ -66,7 +66,7 @@ from .processes import (
     to_encoded_table,
     to_matrix,
 )
-from .settings import ClusterSettings, Settings, refuse_resolution
+from .settings import ClusterSettings, ImputationSettings, Settings, refuse_resolution
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -430,6 +430,7 @@ class FittedModel:
             tree,
             scored=scored,
             hold_noise=noise is not None,
+            n_draws=settings.n_draws if isinstance(settings, ImputationSettings) else None,
             n_jobs=settings.n_jobs,
             random_state=seed,
             progress=None if progress is None else lambda share: progress(share, "drawing trees for predictions"),

@@ -96,6 +96,7 @@ class ImputationSettings(Settings):
     _estimator = "CoalescentImputer"
 
     add_indicator: bool = False
+    n_draws: int = 50
 
 
 SETTINGS: dict[str, type[Settings]] = {kind._estimator: kind for kind in (ClusterSettings, ImputationSettings)}
