@@ -11,6 +11,7 @@ from sklearn.base import clone
 from typer.testing import CliRunner
 
 import coaltree as ct
+from coaltree import _progress
 from coaltree.cli import app
 from coaltree.errors import InputError
 from coaltree.persist.result_files import trace_log
@@ -171,13 +172,14 @@ def test_mcmc_fit_of_uninformative_tables(cells):
     assert model.sample_.n_leaves == len(cells) == len(model.labels_)
 
 
-def test_verbose_shows_r_hat_and_effective_samples(table, capsys):
+def test_verbose_shows_r_hat_and_effective_samples(table, capsys, monkeypatch):
+    monkeypatch.setattr(_progress, "QUIET_SECONDS", 0.0)
     ct.CoalescentClustering(**CHAINS, **QUICK, verbose=1).fit(table)
     displayed = capsys.readouterr().err.split("\r[CoalescentClustering]")[1:]
     shares = [int(text.split()[0]) for text in displayed]
     assert shares == sorted(shares)
     assert shares[-1] == 100
-    assert any("R-hat 1.0" in text and text.rstrip().endswith("effective samples") for text in displayed)
+    assert any("R-hat 1.0" in text and "effective samples" in text for text in displayed)
     assert not any("nan" in text for text in displayed)
 
 

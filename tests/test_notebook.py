@@ -1,6 +1,8 @@
 """Text and HTML representations: short, with all text of users escaped."""
 
+import sys
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,7 @@ import pytest
 import sklearn
 
 import coaltree as ct
+from coaltree import _progress
 from coaltree._html import facts_html, rows_html, shorten_value
 from coaltree.predict.results import CategoricalCells, RealCells
 
@@ -189,3 +192,37 @@ def test_display_does_not_sample_trees():
     model.predict([[0.0, 0.0, 0.0]])
     assert "prediction_parameters_" in dir(model)
     assert "labels_" not in dir(ct.CoalescentClustering())
+
+
+def test_progress_is_one_line_with_the_remaining_time(monkeypatch, capsys):
+    seconds = iter([0.0, 1.0, 30.0, 40.0])
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(seconds))
+    show = _progress.print_progress("Fit")
+    show(0.1, "merging")  # after a second
+    show(0.75, "merging")
+    show(1.0, "")
+    assert capsys.readouterr().err == "\r[Fit]  75 % merging, about 10 s left\r[Fit] 100 % after 40 s\n"
+
+
+def test_progress_changes_one_output_of_a_notebook(monkeypatch, capsys):
+    outputs = []
+
+    class Handle:
+        def __init__(self, content):
+            outputs.append(content["text/plain"])
+
+        def update(self, content, raw):
+            outputs[-1] = content["text/plain"]
+
+    module = SimpleNamespace(
+        get_ipython=lambda: SimpleNamespace(kernel=1),
+        display=SimpleNamespace(display=lambda content, raw, display_id: Handle(content)),
+    )
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    monkeypatch.setattr(_progress, "QUIET_SECONDS", 0.0)
+    show = _progress.print_progress("Fit")
+    for share in (0.2, 0.4, 1.0):
+        show(share, "merging")
+    assert len(outputs) == 1
+    assert outputs[0].startswith("[Fit] 100 %")
+    assert capsys.readouterr().err == ""

@@ -345,7 +345,7 @@ def fit(
             method_settings["partitions"] = str(partitions)
         checkpoint = None if dask is None else _checkpoint_path(folder_path)
         with OutputFolder(folder_path) as folder, open_client(dask) as fit_settings.client:
-            print_table(rows, source, reasons, notes, fit_settings)
+            print_table(rows, source, reasons, notes)
             if fit_settings.client is not None:
                 notes.say(f"cluster   {dask}, dashboard at {fit_settings.client.dashboard_link}")
             fitted, facts = fit_and_write(

@@ -41,22 +41,9 @@ def describe_table(table: Table, source: str) -> str:
     return f"{source}: {count(table.n_rows, 'row')}{names}\ncolumns: {', '.join(kinds)}"
 
 
-def print_table(
-    table: Table, source: str, reasons: Mapping[str, str], notes: Notes, settings: Settings | None = None
-) -> None:
-    """Print how the table was read, before any long computation; with --verbose, column by column.
-
-    For a long fit or a large table, estimated time and memory are printed too.
-    """
-    from .._validation import physical_memory
-    from ..workflow.estimate import estimate_fit
-
+def print_table(table: Table, source: str, reasons: Mapping[str, str], notes: Notes) -> None:
+    """Print how the table was read, before any long computation; with --verbose, column by column."""
     notes.say(describe_table(table, source))
-    estimate = estimate_fit(table, settings)
-    if estimate.is_large:
-        notes.say(
-            f"note: {estimate.remark(physical_memory())}"
-        )  # not stored with the result, because it is not about the result
     if notes.verbose:
         notes.detail(column_listing(column_facts(table, reasons)))
 
@@ -71,13 +58,11 @@ def print_dry_run(
 ) -> None:
     """Print how a fit would read the table, which is all that a dry run does."""
     from ..table.encoding import describe
-    from ..workflow.estimate import estimate_fit
     from ..workflow.fit import prepare_table
 
     characters, encoding = prepare_table(table, settings)
     notes.add([*characters.remarks, *describe(characters.table, encoding)])
     facts = column_facts(table, reasons)
-    estimate = estimate_fit(table, settings)
     if as_json:
         print_json(
             {
@@ -86,16 +71,11 @@ def print_dry_run(
                 "n_columns": len(facts),
                 "id_column": table.id_column,
                 "columns": facts,
-                "estimated_seconds": float(f"{estimate.seconds:.2g}"),
-                "estimated_bytes": float(f"{estimate.n_bytes:.2g}"),
                 "remarks": notes.sentences,
             }
         )
     else:
-        write_output(
-            f"{describe_table(table, source)}\n{column_listing(facts)}\na fit with --inference {settings.inference}: "
-            f"{estimate.describe()}, roughly"
-        )
+        write_output(f"{describe_table(table, source)}\n{column_listing(facts)}")
 
 
 def explain_kinds(file: FileTable) -> dict[str, str]:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._html import shorten_value
 from .._parameters import check_parameter
+from .._progress import Progress, print_progress
 from ..errors import InputError, InputWarning
 from ..inference.results import MCMCResult
 from ..persist.model import write_model
@@ -22,7 +23,7 @@ from ..table.columns import Table, read_columns
 from ..table.inputs import FrameKind, compute_dask
 from ..tree.arrays import count_zero_heights
 from ..workflow.fit import fit_model
-from ..workflow.model import FittedModel, NewRows, Progress, print_progress
+from ..workflow.model import FittedModel, NewRows
 from ..workflow.settings import SETTINGS, Settings, parameter_names
 
 Estimator = TypeVar("Estimator")

@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._parameters import Integer, check_parameter
+from .._progress import Progress
 from .._random import as_generator
 from ..errors import InputError
 from ..predict.mixtures import LEVELS
@@ -24,7 +25,7 @@ from ..table.fill import fill_cells, take_columns
 from ..table.inputs import compute_dask
 from ..table.scaling import ColumnScale
 from ..workflow.fit import share_progress
-from ..workflow.model import NewRows, Progress
+from ..workflow.model import NewRows
 from ..workflow.settings import ImputationSettings
 from .base import CoalescentEstimator, add_shared_docs
 

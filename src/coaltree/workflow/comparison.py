@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from .._progress import Progress
 from .._random import RandomState, as_generator
 from ..errors import InputError, InputWarning
 from ..inference.evidence import evidence
@@ -32,7 +33,7 @@ from ..process.multinomial import Multinomial
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.encoding import EncodedTable
 from ..table.labels import count
-from .model import FittedModel, Progress
+from .model import FittedModel
 from .processes import Templates, partition_columns, sampling_process, to_encoded_table
 
 FloatArray = NDArray[np.float64]

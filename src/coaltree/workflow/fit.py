@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._cut import Cut
+from .._progress import Progress
 from .._random import as_generator
 from ..errors import InputWarning
 from ..inference.averaging import average_trees
@@ -40,7 +41,7 @@ from ..table.partition_file import read_partitions
 from ..tree.edit import renumber_leaves
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
-from .model import FittedModel, FloatArray, IntArray, Progress
+from .model import FittedModel, FloatArray, IntArray
 from .processes import (
     Templates,
     chooses_scale,

@@ -6,8 +6,6 @@ the first prediction.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
@@ -17,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._cut import Cut, change_cut, check_cut, describe_cut, explicit_rule
+from .._progress import Progress, print_progress
 from .._validation import check_memory
 from ..errors import InputError
 from ..inference.flat_clusters import (
@@ -70,8 +69,6 @@ from .settings import ClusterSettings, ImputationSettings, Settings, refuse_reso
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-Progress = Callable[[float, str], None]
-"""Called with the share of the work done, and a few words about it."""
 
 MAX_PREDICTION_TREES = 200  # of a sample of trees that have their own parameters
 MAX_CALIBRATION_ROWS = 1_000  # from which cells are hidden to calibrate intervals
@@ -670,16 +667,6 @@ class FittedModel:
 
 
 _PREDICTOR_LOCK, _CALIBRATION_LOCK = Lock(), Lock()
-
-
-def print_progress(name: str) -> Progress:
-    """Return a function that prints progress on standard error."""
-
-    def show(share: float, words: str) -> None:
-        end = "\n" if share >= 1 else ""
-        print(f"\r[{name}] {100 * share:3.0f} % {words}", end=end, file=sys.stderr, flush=True)
-
-    return show
 
 
 def check_fitted_model(model: Any) -> FittedModel:
