@@ -27,6 +27,7 @@ LAYERS = [
         "_math",
         "_nocython",
         "_stop",
+        "_progress",
         "_extensions",
     ],
     ["datasets"],
