@@ -205,6 +205,12 @@ CASES = [
     Case("place model.coaltree", "TABLE --help"),
     Case("score model.coaltree t.csv --unseen no", "--unseen no error missing --help"),
     Case("place model.coaltree t.csv --level 1", "--level 1 0"),
+    Case("profile model.coaltree --columns 0", "--columns 0 1"),
+    Case("profile model.coaltree -o model.coaltree", "model.coaltree itself"),
+    Case("profile imputer.coaltree", "imputer.coaltree CoalescentImputer model"),
+    Case("explain model.coaltree --row z", "row z name number"),
+    Case("explain model.coaltree --row 5", "row 5 0 4"),
+    Case("explain model.coaltree t.csv --row a", "--row table new"),
     # -- impute -----------------------------------------------------------------------------------
     Case("impute t.csv -o o.tsv", "o.tsv t.csv .csv"),
     Case("impute t.csv -o o.parquet", "o.parquet t.csv .csv"),

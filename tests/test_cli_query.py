@@ -229,6 +229,29 @@ def test_place_nearest_and_level_options(command, fitted, tmp_path):
     assert "nearest_7" not in header
 
 
+# -- profile and explain -------------------------------------------------------------------------------
+
+
+def test_profile_and_explain_match_model(command, fitted, tmp_path):
+    """In csv and JSON; rows by name, by number and all of them, and new ones."""
+    lines = rows_of(command("profile", "model.coaltree", "--columns", "2")[1])[1]
+    profile = fitted.profile(n_columns=2)
+    assert [line["column"] for line in lines] == profile.column.tolist()
+    assert [float(line["evidence"]) for line in lines] == profile.evidence.tolist()
+    whole = rows_of(command("explain", "model.coaltree")[1])[1]
+    assert [float(line["log_ratio"]) for line in whole] == fitted.explain(range(6)).log_ratio.tolist()
+    chosen = json.loads(command("explain", "model.coaltree", "--row", "f_g", "--row", "0", "--json")[1])
+    assert chosen["n_rows"] == 2
+    expected = fitted.explain(["f_g", "a"])
+    for name in ("row", "column", "log_ratio"):
+        assert [line[name] for line in chosen["rows"]] == expected[name].tolist()
+    code, _, _ = command("explain", "model.coaltree", "new.csv", "-o", "why.csv", "--columns", "1", "-q")
+    assert code == 0
+    lines = rows_of((tmp_path / "why.csv").read_text())[1]
+    assert [line["row"] for line in lines] == [name for name in "pqr" for _ in range(3)]
+    assert [int(line["cluster"]) for line in lines[::3]] == fitted.predict(frame_of_new()).tolist()
+
+
 # -- input that cannot be used -------------------------------------------------------------------------
 
 

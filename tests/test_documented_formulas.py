@@ -511,6 +511,56 @@ def test_variance_that_equal_cells_lack_formula():
     assert actual[4] == pytest.approx(formula)
 
 
+@formula("10.8", "10.9", "10.10")
+def test_evidence_of_columns_formulas():
+    """Of numbers by the score of clusters in one dimension, of categories by gamma functions, of a row by their ratios."""
+    model = ct.CoalescentClustering(n_clusters=2).fit(
+        [[x, "abc"[int(code)]] for (x, _), (code,) in zip(X, CODES, strict=True)]
+    )
+    assert model.labels_.tolist() == [0, 0, 1, 1]
+    z, q = (X[:, 0] - X[:, 0].mean()) / X[:, 0].std(), np.array([0.5, 0.25, 0.25])
+
+    def log_p_of_numbers(rows):  # for each share s
+        pairs = ct.Tree(TREE.children, TREE.heights)
+        order = [*rows, *np.setdiff1d(range(4), rows)]
+        node = {1: 0, 2: 4, 4: 6}[len(rows)]
+        scores = score_nodes(pairs, z[order][:, None], np.zeros((4, 1)))[node]
+        return scores - math.log(CONCENTRATION) - math.lgamma(len(rows))
+
+    def log_p_of_categories(rows):
+        kappa, counts = (
+            (SHARES_WITHIN / (1 - SHARES_WITHIN))[:, None],
+            np.bincount(CODES[rows, 0].astype(int), minlength=3),
+        )
+        terms = special.gammaln(kappa * q + counts) - special.gammaln(kappa * q)
+        return terms.sum(axis=1) + special.gammaln(kappa[:, 0]) - special.gammaln(kappa[:, 0] + len(rows))
+
+    profile, why = model.profile().set_index(["column", "cluster"]), model.explain(1).set_index("column")
+    total = math.log(1 / 2)
+    for column, log_p in (("x0", log_p_of_numbers), ("x1", log_p_of_categories)):
+        share = int(np.argmax(log_p([0, 1]) + log_p([2, 3])))
+        evidence = (log_p([0, 1]) + log_p([2, 3]) - log_p([0, 1, 2, 3]))[share]
+        assert profile.evidence[column, 0] == pytest.approx(evidence)
+        kappa = SHARES_WITHIN[share] / (1 - SHARES_WITHIN[share])
+        if column == "x1":  # that of the third row is one of two
+            ratio = math.log((1 + kappa * 0.5) / (1 + kappa)) - math.log(kappa * 0.5 / (2 + kappa))
+        else:
+            ratio = log_prediction(z, [0], share) - log_prediction(z, [2, 3], share)
+        assert why.log_ratio[column] == pytest.approx(ratio)
+        total += ratio
+    assert why.log_ratio.sum() == pytest.approx(total)
+
+
+def log_prediction(z, rows, share):
+    """Return the log density of the second number given others, of a t distribution."""
+    s, n = float(SHARES_WITHIN[share]), len(rows)
+    kappa, nu = s / (1 - s), 1 + FREEDOM
+    mean = z[rows].mean()
+    scale = (nu - 2) * s + ((z[rows] - mean) ** 2).sum() + kappa * n / (kappa + n) * mean**2
+    width = math.sqrt(scale / (nu + n) * (1 + 1 / (kappa + n)))
+    return stats.t.logpdf(z[1], nu + n, n * mean / (kappa + n), width)
+
+
 @formula("11.1")
 def test_best_variance_formula():
     squares = np.zeros(2)

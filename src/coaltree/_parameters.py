@@ -172,6 +172,7 @@ PARAMETERS: dict[str, Constraint] = {
     "standardize": Choices((True, False, "power")),
     "add_indicator": FLAG,
     "n_nearest": Integer(0),
+    "n_columns": optional(Integer(1)),
     "level": Interval(0, 1, open_low=True, open_high=True),
     "n_draws": Integer(1),
     "seed": Integer(0),

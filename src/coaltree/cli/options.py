@@ -324,6 +324,12 @@ CsvOption = Annotated[
         rich_help_panel=OUTPUT, parser=parse_path,
     ),
 ]  # fmt: skip
+ColumnsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="K", help="Number of columns to list, the strongest first. By default all.", rich_help_panel=OUTPUT
+    ),
+]
 UnseenOption = Annotated[
     UnseenCategories | None,
     typer.Option(

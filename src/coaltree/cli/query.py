@@ -1,8 +1,9 @@
-"""The commands ``score``, ``place`` and ``cut``: predictions and clusters of a fitted model as csv."""
+"""The commands ``score``, ``place``, ``cut``, ``profile`` and ``explain``: predictions and clusters of a fitted model as csv."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from .._cut import Cut, change_cut
 from .._parameters import TableFormat, UnseenCategories
+from ..errors import InputError
 from ..table.labels import count
 from .app import Notes, app, report_errors, suppress_output
 from .io import (
@@ -32,6 +34,7 @@ from .io import (
 from .options import (
     NO_RULES,
     OUTPUT,
+    ColumnsOption,
     CsvOption,
     CutRules,
     DebugOption,
@@ -52,6 +55,7 @@ from .options import (
     check_one_reader,
     check_one_writer,
     check_options,
+    parse_path,
     read_cut,
     with_cut_rules,
 )
@@ -153,6 +157,12 @@ def _check_files(model: Path, table: Path, output: Path | None, as_json: bool) -
     check_output(output, {"the model": model, "the table": table})
 
 
+def _load_model(path: Path, notes: Notes) -> FittedModel:
+    notes.announce(f"loading {path}")
+    with notes.time_step("loading"):
+        return load_clustering(path)
+
+
 def _load_model_and_rows(
     path: Path,
     table: Path,
@@ -162,9 +172,7 @@ def _load_model_and_rows(
     notes: Notes,
 ) -> tuple[FittedModel, list[str] | None, NewRows]:
     """Return the model, the names of the new rows if they have some, and the rows."""
-    notes.announce(f"loading {path}")
-    with notes.time_step("loading"):
-        model = load_clustering(path)
+    model = _load_model(path, notes)
     file = read_new_table(locate_table(table, kind, notes), model, settings, notes)
     with notes.capture_warnings():
         rows = model.read_rows(file.frame, unseen)
@@ -177,12 +185,111 @@ def _write_rows(
     """Write the csv, or the facts with its rows as JSON, or both."""
     from ..persist.result_files import csv_text
 
+    columns = {
+        name: [str(cell) if isinstance(cell, date) else cell for cell in cells] for name, cells in columns.items()
+    }
     if output is not None or not as_json:
         write_results({output: csv_text(columns)})
     if as_json:
         rows = to_records(columns)
         written = None if output is None else str(output)
         print_json({"n_rows": len(rows), **facts, "rows": rows, "output": written, "remarks": notes.sentences})
+
+
+@app.command(epilog="Example: coaltree profile results/model.coaltree --columns 3")
+def profile(
+    model: ModelArgument,
+    output: CsvOption = None,
+    columns: ColumnsOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write what defines each cluster: how its rows differ from all others in every column.
+
+    The csv has a line for each cluster and column, the columns with the greatest evidence first: the typical value (mean or most
+    frequent category), its spread (standard deviation or share of that category), its value elsewhere, the share of missing
+    cells, the effect (difference of means in standard deviations, or Cohen's h of a category, the level), and the evidence.
+    """
+    with report_errors(debug):
+        check_options({"--columns": columns})
+        notes = Notes(quiet, verbose)
+        check_one_writer(as_json, {"--output -": output})
+        check_output(output, {"the model": model})
+        with suppress_output(quiet):
+            fitted = _load_model(model, notes)
+            lines = fitted.profile.lines(columns)
+        facts = {"n_rows": fitted.tree.n_leaves, "n_clusters": fitted.n_clusters}
+        _write_rows(lines, facts, output, as_json, notes)
+        notes.say(f"{count(fitted.n_clusters, 'cluster')}, {count(len(fitted.profile.columns), 'column')}")
+
+
+@app.command(epilog="Example: coaltree explain results/model.coaltree --row eagle --row trout --columns 3")
+def explain(
+    model: ModelArgument,
+    table: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="TABLE",
+            help="New rows, with the column names of the fit; - is standard input. By default, rows of the fit are explained.",
+            parser=parse_path,
+            show_default=False,
+        ),
+    ] = None,
+    output: CsvOption = None,
+    row: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A row of the fit, by name or number; repeat for several. By default all rows.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    columns: ColumnsOption = None,
+    unseen: UnseenOption = None,
+    id_column: IdColumnOption = None,
+    no_id: NoIdOption = False,
+    drop: DropOption = None,
+    na_value: NaValueOption = None,
+    table_format: FormatOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write why rows are in their clusters and not in the next best ones, column by column.
+
+    The csv has a line for each row and column, the strongest columns first: the row's value, the typical value in its cluster
+    and in the next best one, and the log ratio of the probabilities of the value in both. With that of the sizes of the clusters,
+    the log ratios of a row add up to how much more probable it is in its cluster.
+    """
+    with report_errors(debug):
+        check_options({"--columns": columns})
+        notes = Notes(quiet, verbose)
+        if table is not None and row:
+            raise InputError("--row names rows of the fit, so it cannot be used together with a table of new rows.")
+        settings = read_file_arguments(id_column, no_id, drop, None, na_value)
+        if table is None:
+            check_one_writer(as_json, {"--output -": output})
+            check_output(output, {"the model": model})
+            with suppress_output(quiet):
+                fitted = _load_model(model, notes)
+                known = set(fitted.tree.leaf_names)
+                chosen = [int(name) if name.isdecimal() and name not in known else name for name in row or ()]
+                lines = fitted.explain(chosen or range(fitted.tree.n_leaves), columns)
+        else:
+            _check_files(model, table, output, as_json)
+            with suppress_output(quiet):
+                fitted, names, rows = _load_model_and_rows(model, table, table_format, settings, unseen, notes)
+                draw_trees(fitted, notes)
+                with notes.time_step("placing"), notes.capture_warnings():
+                    lines = fitted.explain_new(rows, columns, names=names)
+        from ..workflow.profile import SIZE
+
+        n_rows = lines["column"].count(SIZE)
+        _write_rows(lines, {"n_rows": n_rows}, output, as_json, notes)
+        notes.say(f"explained {count(n_rows, 'row')}")
 
 
 @app.command(epilog="Example: coaltree cut results/model.coaltree --n-clusters 5 -o five.csv")
@@ -240,9 +347,7 @@ def _cut_labels(path: Path, kind: str, rules: dict[str, Any], notes: Notes) -> t
     if kind != "model":
         tree = read_tree_file(path, kind, notes)
         return tree.leaf_names, cut_leaves(tree, change_cut(Cut(), **rules))
-    notes.announce(f"loading {path}")
-    with notes.time_step("loading"):
-        model = load_clustering(path)
+    model = _load_model(path, notes)
     cut = change_cut(model.cluster_settings, **rules)
     check_cut_rows(cut, model.tree.n_leaves, f"the model has {count(model.tree.n_leaves, 'row')}")
     labels = model.cut(cut)

@@ -17,7 +17,7 @@ from .._parameters import check_parameter
 from ..errors import InputWarning
 from ..predict.results import Placements
 from ..report.build import report_page
-from ..table.inputs import FrameKind
+from ..table.inputs import FrameKind, is_table
 from ..workflow.model import FittedModel
 from ..workflow.settings import ClusterSettings
 from .base import CoalescentEstimator, add_shared_docs
@@ -263,6 +263,83 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         check_parameter("level", level)
         rows = self._read_rows(X)
         return self._model.place(rows, int(n_nearest), float(level), self.client, FrameKind.from_table(X).index)
+
+    def profile(self, *, n_columns: int | None = None) -> Any:
+        """Return what defines each cluster: a frame with a line for every cluster and column.
+
+        Parameters
+        ----------
+        n_columns : int, optional
+            Number of columns to list for each cluster, those with the greatest evidence; by default all that vary.
+
+        Returns
+        -------
+        frame
+            Of the library of the fitted table, with the columns
+
+            - ``cluster``, ``size``: as in `labels_`, and its number of rows; outliers are cluster -1;
+            - ``column``: the columns of each cluster, those with the greatest evidence first;
+            - ``typical``: mean or most frequent category, in the units of the table;
+            - ``spread``: standard deviation (of dates in days), or share of that category;
+            - ``elsewhere``: mean, or share of that category, in all other rows;
+            - ``missing``: share of missing cells;
+            - ``effect``: difference from the mean of the other rows, in standard deviations of the column; for categories the
+              largest Cohen's h, the difference of ``2 arcsin(sqrt(share))``;
+            - ``level``: the category with that difference;
+            - ``evidence``: log of how many times better the column is explained if the cluster has a distribution of its own
+              than if all rows share one, eq. (10.8); about 0 or negative for a column that does not set the cluster apart.
+
+        Examples
+        --------
+        >>> from coaltree import CoalescentClustering
+        >>> model = CoalescentClustering(n_clusters=2).fit([[0.0, 3], [0.1, 5], [4.0, 4], [4.1, 2], [3.8, 5]])
+        >>> model.profile(n_columns=1)[["cluster", "size", "column", "typical", "elsewhere"]].round(2).values.tolist()
+        [[0, 2, 'x0', 0.05, 3.97], [1, 3, 'x0', 3.97, 0.05]]
+        """
+        check_is_fitted(self)
+        check_parameter("n_columns", n_columns)
+        return self._frame_kind.frame_of_lines(self._model.profile.lines(n_columns))
+
+    def explain(self, rows: Any, *, n_columns: int | None = None) -> Any:
+        """Return why rows are in their clusters: log ratios of each column for its cluster against the next best one.
+
+        The cluster of a row of the fit is that of `labels_`, of a new row that of `predict`. For every column, the log ratio is
+        that of the predictive densities of the row's cell in both clusters, eq. (10.10); a row of the fit is left out of its own
+        cluster. Together with the log ratio of the sizes they add up to how many times more probable the row is in its cluster
+        than in the next best one. If that sum is negative, the columns alone favour the next best cluster, and the tree decided
+        otherwise: it also knows how columns go together.
+
+        Parameters
+        ----------
+        rows : int, str, sequence of these, frame or array-like of shape (n_rows, n_features)
+            Rows of the fit by position or by name, or new rows as a table.
+        n_columns : int, optional
+            Number of columns to list for each row, those with the largest log ratios of either sign; the others are added up in a
+            line ``(other columns)``. By default all.
+
+        Returns
+        -------
+        frame
+            Of the library of the fitted table, with the columns ``row``, ``cluster``, ``next_cluster``, ``column``, ``value``
+            (the row's cell), ``typical`` and ``typical_next`` (mean or most frequent category in both clusters) and
+            ``log_ratio``. The line ``(size)`` has the log ratio of the sizes. An outlier, -1, is compared with the best cluster
+            for it as if it were a cluster of its own; so is a row with cluster -1 as the next best, if there is one cluster only.
+            Columns with positive log ratios are those in which it lies outside. Missing cells have the log ratio 0.
+
+        Examples
+        --------
+        >>> from coaltree import CoalescentClustering
+        >>> model = CoalescentClustering(n_clusters=2).fit([[0.0, 3], [0.1, 5], [4.0, 4], [4.1, 2], [3.8, 5]])
+        >>> model.explain([0])[["column", "value", "typical_next", "log_ratio"]].round(1).values.tolist()
+        [['x0', 0.0, 4.0, 25.5], ['x1', 3.0, 3.7, -0.2], ['(size)', nan, nan, -1.1]]
+        """
+        check_is_fitted(self)
+        check_parameter("n_columns", n_columns)
+        if is_table(rows):
+            new_rows = self._read_rows(rows)
+            return self._frame_kind.frame_of_lines(self._model.explain_new(new_rows, n_columns, self.client))
+        chosen = [rows] if isinstance(rows, str) or np.ndim(rows) == 0 else rows
+        return self._frame_kind.frame_of_lines(self._model.explain(chosen, n_columns))
 
     def to_frame(self) -> Any:
         """Return the rows of the fit with their clusters, as the same kind of frame as the table and with its index.

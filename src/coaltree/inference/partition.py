@@ -21,7 +21,7 @@ The coordinates are those of `coaltree.inference.principal_points`.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,18 +140,55 @@ def score_nodes(tree: Tree, points: FloatArray, spread: FloatArray) -> FloatArra
     prior = np.array([math.log(CONCENTRATION) + math.lgamma(count) for count in counts.tolist()])
     if r == 0:  # all rows are equal
         return np.repeat(prior[place, None], len(SHARES_WITHIN), axis=1)
-    variance = float((points**2 + spread).mean())
-    freedom = r + FREEDOM
-    scales, weights = SHARES_WITHIN * variance * (freedom - r - 1), SHARES_WITHIN / (1 - SHARES_WITHIN)
-    log_dets = np.empty((tree.n_nodes, len(scales)))
+    cluster_prior = ClusterPrior.for_variance(float((points**2 + spread).mean()), r)
+    log_dets = np.empty((tree.n_nodes, len(SHARES_WITHIN)))
     sizes = tree.leaf_counts.astype(np.float64)
-    log_determinants(tree.children, sizes, points, spread, scales, weights, log_dets)
-    gammas = np.array([_log_gamma((freedom + count) / 2, r) for count in counts.tolist()])
-    by_count = prior + gammas - _log_gamma(freedom / 2, r) - counts * r / 2 * math.log(math.pi)
-    by_share = freedom / 2 * r * np.log(scales) + r / 2 * np.log(weights / (weights + counts[:, None]))
-    log_dets *= -(freedom + sizes[:, None]) / 2
-    log_dets += (by_count[:, None] + by_share)[place]
+    log_determinants(tree.children, sizes, points, spread, cluster_prior.scales, cluster_prior.weights, log_dets)
+    log_dets = cluster_prior.log_density(sizes, log_dets)
+    log_dets += prior[place, None]
     return log_dets
+
+
+class ClusterPrior(NamedTuple):
+    """The prior of the mean and the covariance of a Gaussian cluster, for each share of the variance within clusters."""
+
+    n_dimensions: int
+    scales: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def for_variance(cls, variance: float, n_dimensions: int) -> Self:
+        """Return the prior for points with this mean variance of a coordinate."""
+        return cls(n_dimensions, SHARES_WITHIN * variance * (FREEDOM - 1), SHARES_WITHIN / (1 - SHARES_WITHIN))
+
+    def at(self, share: int) -> Self:
+        """Return the prior for one of the shares."""
+        return self._replace(scales=self.scales[share, None], weights=self.weights[share, None])
+
+    def log_density(self, sizes: FloatArray, log_dets: FloatArray) -> FloatArray:
+        """Return the log density of clusters, p(X) in eq. (10.3).
+
+        Parameters
+        ----------
+        sizes : ndarray of shape (m,)
+            Numbers of rows.
+        log_dets : ndarray of shape (m, n_shares)
+            Log determinants, the last factor of eq. (10.3). They are overwritten.
+
+        Returns
+        -------
+        ndarray of shape (m, n_shares)
+        """
+        r, freedom = self.n_dimensions, self.n_dimensions + FREEDOM
+        counts, place = np.unique(sizes, return_inverse=True)
+        gammas = np.array([_log_gamma((freedom + count) / 2, r) for count in counts.tolist()])
+        by_count = gammas - _log_gamma(freedom / 2, r) - counts * r / 2 * math.log(math.pi)
+        by_share = freedom / 2 * r * np.log(self.scales) + r / 2 * np.log(
+            self.weights / (self.weights + counts[:, None])
+        )
+        log_dets *= -(freedom + sizes[:, None]) / 2
+        log_dets += (by_count[:, None] + by_share)[place]
+        return log_dets
 
 
 def _log_gamma(a: float, r: int) -> float:

@@ -148,7 +148,7 @@ class FrameKind(NamedTuple):
         frame = to_narwhals(X)
         return cls() if frame is None else cls(frame.implementation.value, nw.maybe_get_index(frame))
 
-    def frame(self, columns: Mapping[str, NDArray[Any]]) -> Any:
+    def frame(self, columns: Mapping[str, NDArray[Any] | list[Any]]) -> Any:
         """Return columns, with one entry per row of the table, as a frame of its kind with its index.
 
         Raises
@@ -158,7 +158,8 @@ class FrameKind(NamedTuple):
         """
         # Integers have 64 bits on every machine.
         columns = {
-            name: cells.astype(np.int64) if cells.dtype.kind == "i" else cells for name, cells in columns.items()
+            name: cells.astype(np.int64) if isinstance(cells, np.ndarray) and cells.dtype.kind == "i" else cells
+            for name, cells in columns.items()
         }
         try:
             frame = nw.from_dict(columns, backend=self.library).to_native()
@@ -167,6 +168,27 @@ class FrameKind(NamedTuple):
                 f"Frames need {self.library}, which is not installed: pip install pandas."
             ) from error
         return frame if self.index is None else frame.set_axis(self.index)
+
+    def frame_of_lines(self, columns: Mapping[str, list[Any]]) -> Any:
+        """Return columns of Python values as a frame of its kind, without its index.
+
+        Columns of several types stay as they are in pandas; other libraries have them as text.
+        """
+        cells: dict[str, Any] = {}
+        for name, values in columns.items():
+            kinds = {type(value) for value in values if value is not None}
+            is_mixed = len(kinds) > 1 and not kinds <= {int, float} and self.library != "pandas"
+            cells[name] = [None if value is None else str(value) for value in values] if is_mixed else values
+            if kinds == {int, float}:
+                cells[name] = [None if value is None else float(value) for value in values]
+        return self._replace(index=None).frame(cells)
+
+
+def is_table(X: Any) -> bool:
+    """Return whether an object is a frame or has two dimensions."""
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and isinstance(X[0], list | tuple | np.ndarray)
+    return getattr(X, "ndim", 0) == 2 or to_narwhals(X) is not None
 
 
 def _check_supported(X: Any) -> None:

@@ -673,7 +673,7 @@ def find_row(row: object, leaf_names: tuple[str, ...]) -> int:
     """Return the number of a row, given its number or name."""
     if isinstance(row, str):
         if row not in leaf_names:
-            raise InputError(f"There is no row named {excerpt(row)}; pass one of leaf_names, or the number of a row.")
+            raise InputError(f"There is no row named {excerpt(row)}; pass the name of a leaf, or the number of a row.")
         return leaf_names.index(row)
     number = to_whole_number(row)
     if number is None or not 0 <= number < len(leaf_names):

@@ -6,6 +6,7 @@ the first prediction.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
@@ -43,11 +44,11 @@ from ..process.normal_scores import NormalScores
 from ..process.predictions import Predictions
 from ..table.cells import Category
 from ..table.columns import RealColumn, Table
-from ..table.encoding import EncodedTable, Encoding, encode, read_new_rows
+from ..table.encoding import EncodedTable, Encoding, encode, encoded_columns, read_new_rows
 from ..table.labels import count, listing
 from ..tree.cut import cut_by_agreement, resolution_to_height
 from ..tree.edit import ancestor, without_leaves
-from ..tree.sample import TreeSample, co_clustering_matrix
+from ..tree.sample import TreeSample, co_clustering_matrix, find_row
 from ..tree.tree import Tree
 from .processes import (
     RATE,
@@ -65,6 +66,7 @@ from .processes import (
     to_encoded_table,
     to_matrix,
 )
+from .profile import Profile
 from .settings import ClusterSettings, ImputationSettings, Settings, refuse_resolution
 
 FloatArray = NDArray[np.float64]
@@ -350,6 +352,27 @@ class FittedModel:
             return outliers
         outside = np.flatnonzero(self._cut_sample(self.sample, replace(cut, assign_outliers=False)) < 0)
         return np.intersect1d(outside, outliers)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """Every column in every cluster."""
+        assert self.labels is not None
+        return Profile(encoded_columns(self.encoding), self.matrix, self.tree_matrix, self.labels)
+
+    def explain(self, rows: Iterable[object], n_columns: int | None = None) -> dict[str, list[Any]]:
+        """Return why rows of the fit, given by their numbers or names, are in their clusters; see `Profile.explain`."""
+        assert self.labels is not None
+        names = self.tree.leaf_names
+        found = np.array([find_row(row, names) for row in rows], dtype=np.intp)
+        chosen = [names[i] for i in found.tolist()]
+        return self.profile.explain(chosen, self.matrix[found], self.labels[found], found, n_columns)
+
+    def explain_new(
+        self, rows: NewRows, n_columns: int | None = None, client: Any = None, names: Sequence[str] | None = None
+    ) -> dict[str, list[Any]]:
+        """Return why new rows are in the clusters that `predict_clusters` gives them; see `Profile.explain`."""
+        names = names or rows.table.row_names or tuple(map(str, range(len(rows.matrix))))
+        return self.profile.explain(names, rows.matrix, self.predict_clusters(rows.matrix, client), None, n_columns)
 
     # -- trees for predictions ----------------------------------------------------------------------
 
