@@ -87,7 +87,8 @@ def same(first, second):
 def test_convert_round_trip(command, tmp_path, ending):
     tree = odd_tree()
     (tmp_path / "t.json").write_bytes(tree_to_json(tree))
-    code, out, err = command("convert", "t.json", f"u.{ending}")
+    quoted = [] if ending in ("csv", "json") else ["--quote-names"]
+    code, out, err = command("convert", "t.json", f"u.{ending}", *quoted)
     assert (code, out) == (0, ""), err
     assert err.startswith("8 leaves, height ")
     code, _, err = command("convert", f"u.{ending}", "back.json")
@@ -105,7 +106,7 @@ def test_converted_files_are_read_by_other_programs(command, tmp_path):
     (tmp_path / "t.nwk").write_text(tree.to_newick())
     assert command("convert", "t.nwk", "t.nex")[0] == 0
     read = dendropy.Tree.get(path=tmp_path / "t.nex", schema="nexus")
-    assert same(tree, ct.Tree.from_newick(read.as_string("newick", suppress_rooting=True)))
+    assert same(tree, ct.Tree.from_newick(read.as_string("newick", suppress_rooting=True), tree.leaf_names))
     code, _, err = command("convert", "t.nwk", "t.npy")
     assert code == 0
     assert "note: t.npy has no room for the names of leaves, which are numbered as rows from 0." in err
@@ -122,9 +123,8 @@ def test_quote_names_option_of_convert(command, tmp_path):
     tree = ct.simulate_tree(3, random_state=0, leaf_names=["Homo sapiens", "sample_1", "it's"])
     (tmp_path / "t.json").write_bytes(tree_to_json(tree))
     for options, names in (
-        ([], ["Homo_sapiens", "'sample_1'"]),
+        ([], ["Homo_sapiens", "sample_1"]),
         (["--quote-names"], ["'Homo sapiens'", "'sample_1'"]),
-        (["--no-quote-names"], ["Homo_sapiens", "sample_1"]),
     ):
         for file in ("t.nwk", "t.nex"):
             assert command("convert", "t.json", file, *options)[0] == 0
@@ -190,7 +190,7 @@ def test_convert_summarises_tree_sample(command, tmp_path):
 
 def test_convert_uses_standard_streams(piped, tmp_path):
     tree = odd_tree()
-    text = piped(tree_to_json(tree), "convert", "-", "-", "--from", "json", "--to", "newick", "-q")
+    text = piped(tree_to_json(tree), "convert", "-", "-", "--from", "json", "--to", "newick", "--quote-names", "-q")
     assert same(tree, ct.Tree.from_newick(text.decode()))
     linkage = piped(text, "convert", "-", "-", "--from", "newick", "--to", "npy", "-q")
     assert is_valid_linkage(np.load(io.BytesIO(linkage)))

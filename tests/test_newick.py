@@ -10,11 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coaltree.errors import InputError
+from coaltree.tree.clades import robinson_foulds
 from coaltree.tree.coalescent import simulate_tree
-from coaltree.tree.newick import NewickParser, number_by_height, parse_plain
+from coaltree.tree.newick import parse_plain, parse_tokens
 from coaltree.tree.sample import TreeSample
 from coaltree.tree.tree import Tree
 from named import refused
+from tree_samples import related_sample
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -77,12 +79,11 @@ def bio_can_read(name):
 # -- there and back ----------------------------------------------------------------------------
 
 
-@given(trees(), st.sampled_from([None, True]))
-@example(Tree([[0, 1]], [0, 0, 1], ["it's", '"']), None)
-@example(Tree([[0, 1], [3, 2]], [0, 0, 0, 0, 0], ["a_b", "a b", "[x]"]), None)
-def test_newick_round_trip(tree, quote_names):
-    text = tree.to_newick(quote_names=quote_names)
-    back = Tree.from_newick(text)
+@given(trees(), st.booleans())
+@example(Tree([[0, 1]], [0, 0, 1], ["it's", '"']), True)
+@example(Tree([[0, 1], [3, 2]], [0, 0, 0, 0, 0], ["a_b", "a b", "[x]"]), True)
+def test_newick_round_trip(tree, preserve_underscores):
+    back = Tree.from_newick(tree.to_newick(quote_names=True), preserve_underscores=preserve_underscores)
     assert names_in_order(back) == names_in_order(tree)
     assert back.leaf_names == tuple(names_in_order(tree))  # numbered as they appear
     again = back.reorder(tree.leaf_names)
@@ -95,7 +96,7 @@ def test_newick_round_trip(tree, quote_names):
 
 @given(trees(any_name.filter(dendropy_can_read)))
 def test_dendropy_reads_newick(tree):
-    other = read_with_dendropy(tree.to_newick())
+    other = read_with_dendropy(tree.to_newick(quote_names=True))
     assert [leaf.taxon.label for leaf in other.leaf_node_iter()] == names_in_order(tree)
     lengths = {
         frozenset(leaf.taxon.label for leaf in node.leaf_iter()): node.edge.length
@@ -147,40 +148,43 @@ def test_newick_of_dendropy_is_read(tree):
 
 def test_to_newick_writes_expected_text():
     tree = Tree([[1, 0], [2, 3]], [0, 0, 0, 0.1, 0.30000000000000004], ["a", "b_c", "it's"])
-    assert tree.to_newick() == "('it''s':0.30000000000000004,('b_c':0.1,a:0.1):0.20000000000000004);"
+    assert tree.to_newick() == "('it''s':0.30000000000000004,(b_c:0.1,a:0.1):0.20000000000000004);"
     assert Tree([], [0.0], ["a b"]).to_newick() == "a_b;"
     assert Tree([[0, 1]], [0, 0, -0.0]).to_newick() == "(0:0.0,1:0.0);"
     assert Tree([[0, 1]], [0, 0, 1e-300]).to_newick() == "(0:1e-300,1:1e-300);"
 
 
-# What is written with quote_names=None, True and False, for a tree with the names.
+# What is written with quote_names=False and True, for a tree with the names.
 SPELLINGS = [
-    (["Homo sapiens"], ["Homo_sapiens"], ["'Homo sapiens'"], ["Homo_sapiens"]),
-    (["sample_1", "x y"], ["'sample_1'", "x_y"], ["'sample_1'", "'x y'"], ["sample_1", "x_y"]),
-    (["a b", "a_b"], *[["'a b'", "'a_b'"]] * 3),
-    (["it's so", "f(x)", " ", "_"], *[["'it''s so'", "'f(x)'", "' '", "'_'"]] * 3),
-    (["Español", "NC1.1|Homo+x-2@3"], *[["Español", "NC1.1|Homo+x-2@3"]] * 3),
+    (["Homo sapiens"], ["Homo_sapiens"], ["'Homo sapiens'"]),
+    (["sample_1", "x y"], ["sample_1", "x_y"], ["'sample_1'", "'x y'"]),
+    (["a b", "a_b"], *[["'a b'", "'a_b'"]] * 2),
+    (["it's so", "f(x)", " ", "_"], *[["'it''s so'", "'f(x)'", "' '", "'_'"]] * 2),
+    (["Español", "NC1.1|Homo+x-2@3"], *[["Español", "NC1.1|Homo+x-2@3"]] * 2),
 ]
 
 
-@pytest.mark.parametrize(("names", "default", "quoted", "unquoted"), SPELLINGS)
-def test_spelling_of_names_in_newick_and_nexus(names, default, quoted, unquoted):
+@pytest.mark.parametrize(("names", "default", "quoted"), SPELLINGS)
+def test_spelling_of_names_in_newick_and_nexus(names, default, quoted):
     tree = simulate_tree(len(names), 0, leaf_names=names)
-    for quote_names, labels in ((None, default), (True, quoted), (False, unquoted)):
+    for quote_names, labels in ((False, default), (True, quoted)):
         words = re.findall(
             r"'(?:[^']|'')*'|[^(),:;]+", re.sub(r":[0-9.e-]+", "", tree.to_newick(quote_names=quote_names))
         )
         assert sorted(words) == sorted(labels)
         nexus = TreeSample([tree]).to_nexus(quote_names=quote_names)
         assert nexus.split("Taxlabels\n")[1].split(";")[0].split("\n")[:-1] == [f"        {label}" for label in labels]
-        back = TreeSample.from_nexus(nexus)
-        if quote_names is not False:
-            assert back.leaf_names == tuple(names)
+        for preserve_underscores in (True, False):
+            back = TreeSample.from_nexus(nexus, preserve_underscores=preserve_underscores).leaf_names
+            assert not quote_names or back == tuple(names)
+            assert not preserve_underscores or back == tuple(label.strip("'").replace("''", "'") for label in labels)
+        text = tree.to_newick(quote_names=quote_names)
+        assert Tree.from_newick(text, names).leaf_names == tuple(names)
     with pytest.raises(InputError, match="quote_names is 'no'"):
         tree.to_newick(quote_names="no")
 
 
-@given(trees(st.text("ab_ -(", min_size=1, max_size=4)), st.sampled_from([None, True, False]))
+@given(trees(st.text("ab_ -(", min_size=1, max_size=4)), st.booleans())
 def test_other_programs_see_distinct_names_without_blanks(tree, quote_names):
     """Programs that keep underscores, and those that read them as blanks, find the same number of names."""
     text = tree.to_newick(quote_names=quote_names)
@@ -195,13 +199,9 @@ def test_other_programs_see_distinct_names_without_blanks(tree, quote_names):
 def test_bio_phylo_and_bio_nexus_see_names_without_quotes():
     names = ["Homo sapiens", "Pan", "sample_1"]
     tree = simulate_tree(3, 0, leaf_names=names)
-    for quote_names in (None, False):
-        for text, kind in (
-            (tree.to_newick(quote_names=quote_names), "newick"),
-            (TreeSample([tree]).to_nexus(quote_names=quote_names), "nexus"),
-        ):
-            found = {leaf.name for leaf in Phylo.read(io.StringIO(text), kind).get_terminals()}
-            assert found == {"Homo_sapiens", "Pan", "sample_1"}
+    for text, kind in ((tree.to_newick(), "newick"), (TreeSample([tree]).to_nexus(), "nexus")):
+        found = {leaf.name for leaf in Phylo.read(io.StringIO(text), kind).get_terminals()}
+        assert found == {"Homo_sapiens", "Pan", "sample_1"}
 
 
 def test_newick_round_trip_of_deep_caterpillar():
@@ -246,7 +246,7 @@ def test_newick_variants_of_one_tree_are_equal(text):
         ('"say ""x"""', 'say "x"'),
         ('"it\'s"', "it's"),
         ("O'Brien", "O'Brien"),
-        ("Homo_sapiens", "Homo sapiens"),
+        ("Homo_sapiens", "Homo_sapiens"),
         ("'Homo_sapiens'", "Homo_sapiens"),
         ("'a(b[c],d:e;'", "a(b[c],d:e;"),
         ("'a\nb'", "a\nb"),
@@ -258,8 +258,75 @@ def test_newick_labels_are_unquoted(label, name):
     assert Tree.from_newick(f"({label}:1,other:1);").leaf_names == (name, "other")
 
 
-def test_preserve_underscores_keeps_underscores():
-    assert Tree.from_newick("(a_b:1,'c_d':1);", preserve_underscores=True).leaf_names == ("a_b", "c_d")
+def test_underscores_are_blanks_by_the_standard():
+    assert Tree.from_newick("(a_b:1,'c_d':1);", preserve_underscores=False).leaf_names == ("a b", "c_d")
+
+
+# -- support -----------------------------------------------------------------------------------
+
+# ((a, b), c) with a support of three quarters, as programs write it.
+SUPPORTED = {
+    "shares": "((a:1,b:1)0.75:2,c:3);",
+    "per cents": "((a:1,b:1)75:2,c:3)100;",
+    "quoted": "((a:1,b:1)'0.75':2,c:3);",
+    "IQ-TREE": "((a:1,b:1)88.1/75:2,c:3);",
+    "RAxML": "((a:1,b:1):2[75],c:3);",
+    "BEAST": "[&R] ((a[&height=0]:1,b:1)[&height=1.0,height_95%_HPD={0.5,2},posterior=0.75]:[&rate=1]2,c:3)[&posterior=1.0];",
+    "MrBayes": '((a[&prob=1.0]:1,b:1)[&prob=7.5e-01,prob_stddev=0.01,prob(percent)="75"]:2[&length_mean=3],c:3);',
+    "NHX": "((a:1,b:1):2[&&NHX:S=x:B=75],c:3);",
+}
+
+
+@pytest.mark.parametrize("program", SUPPORTED)
+def test_support_of_other_programs_is_read(program):
+    tree = Tree.from_newick(SUPPORTED[program])
+    assert tree.support.tolist() == [0.75, 1.0]
+    assert tree.to_newick() == "((a:1.0,b:1.0)0.75:2.0,c:3.0)1;"
+    text = f"#NEXUS begin trees; tree T = {SUPPORTED[program]} end;"
+    assert TreeSample.from_nexus(text).trees[0] == tree
+    assert tree.height_hpd[0].tolist() == ([0.5, 2.0] if program == "BEAST" else [1.0, 1.0])
+
+
+@pytest.mark.parametrize("label", ["clade", "-1", "101", "nan", "1e999", "[&posterior=x]", "[&rate=0.5]", ""])
+def test_other_labels_and_comments_are_no_support(label):
+    assert Tree.from_newick(f"((a:1,b:1){label}:2,c:3);") == Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 3], ["a", "b", "c"])
+
+
+def test_merges_without_a_number_are_clades_of_unknown_support():
+    text = "(((a:1.0,b:1.0):1.0,c:2.0)0.5:1.0,d:3.0)1;"
+    tree = Tree.from_newick(text)
+    np.testing.assert_array_equal(tree.support, [np.nan, 0.5, 1.0])
+    assert tree.to_newick() == text
+    assert tree.reorder("dcba").to_newick() == text
+    assert robinson_foulds(tree, Tree.from_newick(tree.to_newick(support=False))) == 0
+
+
+@pytest.mark.parametrize("kind", ["newick", "nexus"])
+def test_support_survives_files_as_biopython_reads_them(kind):
+    """Clades with their shares of a sample, read by our reader and by another; Newick text has four digits."""
+    sample = related_sample(9, 40, 3)
+    tree = sample.ccd0()
+    text = tree.to_newick() if kind == "newick" else tree.to_nexus()
+    back = Tree.from_newick(text) if kind == "newick" else TreeSample.from_nexus(text).trees[0]
+    shares = sample.clade_probabilities()
+    found = {
+        frozenset(np.array(back.leaf_names)[back.leaves_below(node)].tolist()): share
+        for node, share in enumerate(back.support.tolist(), back.n_leaves)
+    }
+    assert len(found) == 8
+    assert len({*found.values()}) > 3
+    for clade, share in found.items():
+        assert share == pytest.approx(shares[clade], abs=5e-5)
+    if kind == "nexus":
+        np.testing.assert_allclose(back.height_hpd, tree.height_hpd, rtol=1e-12)
+        np.testing.assert_allclose(back.mean_heights, tree.mean_heights, rtol=1e-12)
+        np.testing.assert_allclose(back.median_heights, tree.median_heights, rtol=1e-12)
+        return
+    other = Phylo.read(io.StringIO(text), "newick")
+    theirs = {
+        frozenset(leaf.name for leaf in clade.get_terminals()): clade.confidence for clade in other.get_nonterminals()
+    }
+    assert theirs == found
 
 
 def test_newick_of_single_leaf():
@@ -335,7 +402,7 @@ def test_unequal_path_lengths_within_tolerance_use_larger():
         ("((a:1,b:1.5):2,c:3);", "leaf b 3.5 root 'a' 3"),
         ("(a:1,b:2);", "ultrametric leaf b 2 root 'a' 1"),
         ("(a:1,a:1);", "leaf 'a' twice character 2 6"),
-        ("(a_b:1,'a b':1);", "leaf 'a b' twice"),
+        ("(a_b:1,'a_b':1);", "leaf 'a_b' twice"),
         ("(a:1,:1);", "leaf without character 6"),
         ("(a:1,);", "leaf without character 6"),
         ("(,a:1);", "leaf without character 2"),
@@ -374,17 +441,20 @@ def test_newick_error_messages_are_short():
 
 def read_by_tokens(text, preserve_underscores, tolerance=1e-6):
     """What the reader makes of a text that knows all of Newick, None if it refuses it."""
-    reader = NewickParser(text, preserve_underscores)
     try:
-        reader.parse()
-        reader.check_ultrametric(tolerance)
+        return parse_tokens(text, preserve_underscores, tolerance)
     except InputError:
         return None
-    return *number_by_height(reader.children, reader.heights), reader.names
 
 
 def same(a, b):
-    return np.array_equal(a[0], b[0]) and np.array_equal(a[1], b[1]) and a[2] == b[2]
+    notes = [parsed.notes.get("support", np.zeros(0)) for parsed in (a, b)]
+    return (
+        np.array_equal(a[0], b[0])
+        and np.array_equal(a[1], b[1])
+        and a[2] == b[2]
+        and np.array_equal(*notes, equal_nan=True)
+    )
 
 
 @given(trees().filter(lambda tree: tree.n_leaves > 1), st.booleans())
@@ -409,6 +479,7 @@ def test_plain_reader_accepts_only_what_full_reader_accepts(tree, preserve_under
     "text",
     [
         "((a:1,b:1)x:2,c:3)'the root':4;",
+        "(((a:1,b:1)97:1,d:2)'12':1,c:3)'the root':4;",
         "((a:1,b:1)'':2,'c''d':3);\n",
         "((O'Brien:1,b_c:1):2,c:3)",
         "((a:1e0,b:-0):0.0,c:1);",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.tree.sample import TreeSample
-from coaltree.tree.summary import SummaryTree, order_merges, shortest_interval, weighted_median
+from coaltree.tree.summary import order_merges, shortest_interval, weighted_median
+from coaltree.tree.tree import SummaryTree
 from tree_samples import NAMES, clade_of, dendropy, heights_of_clades, related_sample
 
 seeds = st.integers(0, 10**6)
@@ -180,7 +181,7 @@ def test_summary_newick_and_nexus_text():
     ]
     assert SummaryTree([], [0.0], ["a"]).to_newick() == "a;"
     low = SummaryTree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], support=[np.nan, 1])
-    assert low.to_newick() == "(0:2.0,1:2.0,2:2.0)1;"  # lengths reach up to the merge that is written
+    assert low.to_newick() == "((0:1.0,1:1.0):1.0,2:2.0)1;"  # a clade of unknown support, no polytomy
 
 
 def test_resolved_summary_is_read_as_tree():
@@ -237,7 +238,7 @@ def test_summary_of_deep_trees():
     n = 20_000
     children = [(0, 1)] + [(n + k, k + 2) for k in range(n - 2)]
     support = np.where(np.arange(n - 1) % 2, 1.0, np.nan)
-    tree = SummaryTree(children, np.r_[np.zeros(n), np.arange(1.0, n)], support=support)
+    tree = SummaryTree(children, np.r_[np.zeros(n), np.arange(1.0, n) + np.isnan(support)], support=support)
     assert tree.to_newick().count("(") == np.isfinite(support).sum() + 1  # the root is always written
     assert tree.to_nexus().count("[&posterior") == np.isfinite(support).sum()
 

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from .tree.clades import robinson_foulds
     from .tree.coalescent import log_prior, simulate_tree
     from .tree.sample import TreeSample
-    from .tree.summary import SummaryTree
-    from .tree.tree import Tree
+    from .tree.tree import SummaryTree, Tree
 
 __version__ = "0.1.0"
 
@@ -52,7 +51,7 @@ _HOMES = {
     "OrnsteinUhlenbeck": "process.ornstein_uhlenbeck",
     "Process": "process.base",
     "SMCResult": "inference.results",
-    "SummaryTree": "tree.summary",
+    "SummaryTree": "tree.tree",
     "Tree": "tree.tree",
     "TreeSample": "tree.sample",
     "calibrate": "process.likelihood",

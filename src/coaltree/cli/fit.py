@@ -253,7 +253,7 @@ def fit(
         ),
     ] = -1,
     dask: DaskOption = None,
-    quote_names: QuoteNamesOption = None,
+    quote_names: QuoteNamesOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -370,7 +370,7 @@ def fit_and_write(
     folder: OutputFolder,
     with_trees: bool,
     checkpoint: Path | None = None,
-    quote_names: bool | None = None,
+    quote_names: bool = False,
 ) -> tuple[FittedModel, dict[str, Any]]:
     """Fit a model and put its files into the folder; return the model and the facts of the summary.
 
@@ -378,7 +378,7 @@ def fit_and_write(
     """
     from ..persist.model import make_record
     from ..persist.result_files import clusters_csv, dendrogram_png, fit_summary, json_text
-    from ..tree.summary import SummaryTree
+    from ..tree.tree import SummaryTree
     from ..workflow.fit import fit_model
 
     with notes.time_step("fitting"), notes.capture_warnings(), progress_bar(not notes.quiet) as report:

@@ -293,11 +293,10 @@ DaskOption = Annotated[
     ),
 ]
 QuoteNamesOption = Annotated[
-    bool | None,
+    bool,
     typer.Option(
-        "--quote-names/--no-quote-names",
-        help="In Newick and NEXUS files, put names with blanks or underscores in quotes, or write both as underscores. By "
-        "default only names that contain underscores are in quotes, and blanks are underscores.",
+        "--quote-names",
+        help="In Newick and NEXUS files, put names with blanks or underscores in quotes. By default blanks are underscores.",
         rich_help_panel=OUTPUT,
     ),
 ]

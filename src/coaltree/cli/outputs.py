@@ -245,7 +245,7 @@ def convert(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    quote_names: QuoteNamesOption = None,
+    quote_names: QuoteNamesOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -263,9 +263,8 @@ def convert(
             find_tree_kind(tree, from_kind, "--from", READABLE_KINDS),
             find_tree_kind(output, to_kind, "--to", WRITABLE_KINDS),
         )
-        if quote_names is not None and kinds[1] not in ("newick", "nexus"):
-            option = "--quote-names" if quote_names else "--no-quote-names"
-            raise InputError(f"{option} is for Newick and NEXUS files, and OUT is {kinds[1]}: leave it out.")
+        if quote_names and kinds[1] not in ("newick", "nexus"):
+            raise InputError(f"--quote-names is for Newick and NEXUS files, and OUT is {kinds[1]}: leave it out.")
         check_one_writer(as_json, {"OUT -": output})
         check_output(output, {"the tree": tree})
         parsed_tree = read_tree_file(tree, kinds[0], notes)

@@ -29,8 +29,7 @@ from .._validation import quote
 from ..errors import InputError
 from ..tree import newick, nexus
 from ..tree.sample import TreeSample
-from ..tree.summary import SummaryTree
-from ..tree.tree import Tree
+from ..tree.tree import SummaryTree, Tree
 from .archive import (
     array_from_bytes,
     from_json,
@@ -178,7 +177,7 @@ def read_tree(data: bytes, kind: str, source: str) -> tuple[Tree, list[str]]:
         raise InputError(f"{source} is not a readable {kind} tree: {reason}.") from None
 
 
-def tree_bytes(tree: Tree, kind: str, quote_names: bool | None = None) -> bytes:
+def tree_bytes(tree: Tree, kind: str, quote_names: bool = False) -> bytes:
     """Return the content of a file with a tree.
 
     Parameters
@@ -186,7 +185,7 @@ def tree_bytes(tree: Tree, kind: str, quote_names: bool | None = None) -> bytes:
     tree : Tree
     kind : str
         One of `ENDINGS` except ``"model"``.
-    quote_names : bool, optional
+    quote_names : bool, default False
         As of `Tree.to_newick`; for ``"newick"`` and ``"nexus"``.
 
     Returns
@@ -209,7 +208,7 @@ def tree_bytes(tree: Tree, kind: str, quote_names: bool | None = None) -> bytes:
     return _linkage_csv(tree).encode(errors="replace")
 
 
-def _nexus_text(tree: Tree, quote_names: bool | None) -> str:
+def _nexus_text(tree: Tree, quote_names: bool) -> str:
     if isinstance(tree, SummaryTree):
         return tree.to_nexus(quote_names=quote_names)
     keys = [str(key) for key in range(1, tree.n_leaves + 1)]

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._parameters import Choices, Interval, Layout, Orientation, PictureFormat, check_parameter, optional
 from .._validation import escape_controls, quote, to_floats
 from ..errors import InputError, MissingDependencyError
-from ..tree.summary import SummaryTree
-from ..tree.tree import Tree, check_tree
+from ..tree.tree import SummaryTree, Tree, check_tree
 from .style import (
     FONT,
     SMALL_FONT,

@@ -17,7 +17,7 @@ from .._validation import escape_controls, require_package
 from ..plot.style import color_nodes, distinct_colors
 from ..plot.visible_tree import VisibleTree, select_visible
 from ..table.labels import count
-from ..tree.summary import SummaryTree
+from ..tree.tree import SummaryTree
 from .facts import ColumnFacts, RealFacts, ReportFacts
 from .sections import (
     categorical_parameters,

@@ -12,7 +12,7 @@ from scipy.special import log_ndtr
 
 from ..table.labels import count
 from ..table.scaling import ColumnScale, standardise
-from ..tree.summary import SummaryTree
+from ..tree.tree import SummaryTree
 from .facts import CategoricalFacts, ColumnFacts, HeldOutFacts, RealFacts, ReportFacts
 from .text import MINUS, describe_cohesion, describe_separation, format_number, format_percent, round_significant
 

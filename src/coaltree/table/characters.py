@@ -237,7 +237,7 @@ def read_characters(
     gaps: Gaps = "missing",
     datatype: str | None = None,
     library: str = "pandas",
-    preserve_underscores: bool = False,
+    preserve_underscores: bool = True,
 ) -> Any:
     """Read the characters of taxa from a file: an alignment, a matrix of characters, or languages.
 
@@ -257,8 +257,9 @@ def read_characters(
         The datatype of a FASTA or PHYLIP file, which by default is guessed from its symbols. NEXUS files say it themselves.
     library : {"pandas", "polars"}, default "pandas"
         The library of the frame.
-    preserve_underscores : bool, default False
-        Keep underscores of unquoted names in NEXUS files instead of reading them as blanks.
+    preserve_underscores : bool, default True
+        Keep underscores of unquoted names in NEXUS files, as ape, Biopython, MrBayes and IQ-TREE do; the standard reads them as
+        blanks.
 
     Returns
     -------
@@ -296,7 +297,7 @@ def read_characters(
 
 
 def parse_file(
-    file: TableFile, *, gaps: Gaps = "missing", datatype: str | None = None, preserve_underscores: bool = False
+    file: TableFile, *, gaps: Gaps = "missing", datatype: str | None = None, preserve_underscores: bool = True
 ) -> Characters:
     """Parse a character file; see `read_characters`."""
     if gaps not in get_args(Gaps):

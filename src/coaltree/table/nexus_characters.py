@@ -69,14 +69,14 @@ class _Block:
         return self.datatype == "continuous" or self.tokens
 
 
-def parse_nexus(text: str, source: str, gaps: Gaps = "missing", preserve_underscores: bool = False) -> Characters:
+def parse_nexus(text: str, source: str, gaps: Gaps = "missing", preserve_underscores: bool = True) -> Characters:
     r"""Parse the characters of a NEXUS file.
 
     Parameters
     ----------
     text, source, gaps
         As of `coaltree.table.characters.parse_fasta`.
-    preserve_underscores : bool, default=False
+    preserve_underscores : bool, default=True
         Keep underscores of unquoted names instead of reading them as blanks.
 
     Returns

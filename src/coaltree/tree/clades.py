@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from .._parameters import FLAG, check_parameter
 from ..errors import InputError
 from .newick import describe_name_differences
-from .summary import ROUNDING, SummaryTree
-from .tree import Tree, check_tree
+from .summary import ROUNDING
+from .tree import SummaryTree, Tree, check_tree
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
@@ -160,7 +160,7 @@ def _count_shared(a: Tree, b: Tree) -> int:
 
 def _is_clade(tree: Tree) -> NDArray[np.bool_]:
     """Return which merges are clades, and do not only resolve a polytomy."""
-    return ~np.isnan(tree.support) if isinstance(tree, SummaryTree) else np.ones(tree.n_leaves - 1, dtype=np.bool_)
+    return tree.is_clade if isinstance(tree, SummaryTree) else np.ones(tree.n_leaves - 1, dtype=np.bool_)
 
 
 class WeightedTrees(Protocol):
@@ -261,7 +261,7 @@ class ConditionalClades:
             if differences:
                 raise InputError(f"The tree has other leaves than the sample: {differences}; all need the same leaves.")
             tree = tree.reorder(self._leaf_names)
-        if isinstance(tree, SummaryTree) and np.any(np.isnan(tree.support)):
+        if not np.all(_is_clade(tree)):
             raise InputError("The tree has polytomies; only binary trees have a probability.")
         logs = [self._log_share_of.get(mask, -math.inf) for mask in clade_masks(tree)]
         return math.fsum(logs) - float(self._log_sums[-1])

@@ -4,8 +4,9 @@
 :class:`NewickParser`, which also reports what is wrong and where.
 
 :func:`spell_names` writes blanks of names as underscores, because ``ape::read.tree`` and the NEXUS reader of Biopython keep
-quotes as a part of names. By the standard, an underscore outside of quotes is a blank; so names that contain underscores or
-punctuation are quoted, with quotes inside doubled. Two other readers do not restore all such names, and no spelling suits both:
+quotes as a part of names. By the standard, an underscore outside of quotes is a blank; but ape, Biopython, MrBayes and IQ-TREE
+keep it, and so does this reader. Names that contain punctuation are quoted, with quotes inside doubled. Two other readers do not
+restore all such names, and no spelling suits both:
 
 * DendroPy 5 reads a quoted label that is exactly ``(``, ``)``, ``,``, ``:`` or ``;`` as punctuation, distinguishes names
   by case only with ``case_sensitive_taxon_labels=True``, and recurses, so that it fails on trees some hundred levels deep.
@@ -20,16 +21,25 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._parameters import is_bool
+from .._parameters import FLAG, check_parameter
 from .._validation import quote
 from ..errors import InputError
 from .arrays import first_positions, leaf_counts
 
-ParsedTree = tuple[NDArray[np.intp], NDArray[np.float64], list[str]]  # children, heights, names
+
+class ParsedTree(NamedTuple):
+    """The parts of a tree in a text."""
+
+    children: NDArray[np.intp]  # (n - 1, 2)
+    heights: NDArray[np.float64]  # (2n - 1,)
+    names: list[str]
+    notes: dict[str, NDArray[np.float64]]  # what a `SummaryTree` knows of its merges, as far as the text says it
+
 
 # A quote inside an unquoted word belongs to the word (O'Brien), as DendroPy reads it.
 WORD = r"""[^\s()\[\],:;'"][^\s()\[\],:;]*"""
@@ -47,7 +57,16 @@ _PLAIN_NAME = re.compile(r"(?:[^\W_]|[.+@|-])+").fullmatch
 _PLAIN_LABEL = rf"(?:{WORD}|'[^']*(?:''[^']*)*')"
 # A leaf with the parentheses before it, or a closed parenthesis with its label, and what comes after.
 _NODE = re.compile(rf"(\(*)({_PLAIN_LABEL})?:([0-9.eE+-]+)([,)])")
-_REST = re.compile(rf"{_PLAIN_LABEL}?(?::([0-9.eE+-]+))?;?\s*")
+_REST = re.compile(rf"({_PLAIN_LABEL})?(?::([0-9.eE+-]+))?;?\s*")
+
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+# Support of BEAST, MrBayes and other programs, that of NHX, and that of RAxML, which is a comment by itself.
+_SUPPORT = re.compile(rf"""(?:[&,:](?:posterior|prob|support|bootstrap|B)="?|\[)({_NUMBER})"?[],:]""")
+_HEIGHTS = {
+    "mean_heights": re.compile(rf"[&,]height_mean=({_NUMBER})"),
+    "median_heights": re.compile(rf"[&,]height_median=({_NUMBER})"),
+    "height_hpd": re.compile(rf"[&,]height_95%_HPD=\{{({_NUMBER}),({_NUMBER})\}}"),
+}
 
 
 def parse(text: str, preserve_underscores: bool, tolerance: float) -> ParsedTree:
@@ -56,7 +75,7 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> ParsedTree
     Parameters
     ----------
     text : str
-        The tree. Comments, labels of interior nodes and a length at the root are ignored.
+        The tree. A length at the root is ignored, and so are comments and labels of interior nodes that are no support.
     preserve_underscores : bool
         Keep underscores of unquoted labels instead of reading them as blanks.
     tolerance : float
@@ -64,11 +83,9 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> ParsedTree
 
     Returns
     -------
-    children : ndarray of int, shape (n - 1, 2)
+    ParsedTree
         Leaves are numbered as they appear, and merges by height. Merges of equal height are numbered as they close in the text.
-    heights : ndarray of float, shape (2n - 1,)
-        Sums of branch lengths from the leaves; the larger of the two sums at each merge.
-    names : list of str
+        Heights are sums of branch lengths from the leaves; the larger of the two sums at each merge.
 
     Raises
     ------
@@ -82,12 +99,15 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> ParsedTree
     if not (isinstance(tolerance, (int, float)) and tolerance >= 0):
         raise InputError(f"tolerance is {quote(tolerance)}; it must be a number of at least 0.")
     plain = parse_plain(text, preserve_underscores, tolerance)
-    if plain is not None:
-        return plain
+    return parse_tokens(text, preserve_underscores, tolerance) if plain is None else plain
+
+
+def parse_tokens(text: str, preserve_underscores: bool, tolerance: float) -> ParsedTree:
+    """Parse a tree that may have all that Newick text allows; see `parse`."""
     parser = NewickParser(text, preserve_underscores)
     parser.parse()
     parser.check_ultrametric(tolerance)
-    return *number_by_height(parser.children, parser.heights), parser.names
+    return _number_by_height(parser.children, parser.heights, parser.names, parser.labels, parser.comments)
 
 
 def render(children: NDArray[np.intp], heights: NDArray[np.float64], labels: Sequence[str]) -> str:
@@ -125,16 +145,15 @@ def render(children: NDArray[np.intp], heights: NDArray[np.float64], labels: Seq
     return "".join(parts)[1:] + ");"
 
 
-def spell_names(names: Sequence[str], quote_names: bool | None = None) -> list[str]:
+def spell_names(names: Sequence[str], quote_names: bool = False) -> list[str]:
     """Return names as they are written in Newick and NEXUS text.
 
     Parameters
     ----------
     names : sequence of str
         Distinct names.
-    quote_names : bool, optional
-        Which names of letters, digits, blanks and underscores are in quotes: by default those with underscores, so that a
-        reader of the standard restores all names; with True also those with blanks; with False none.
+    quote_names : bool, default False
+        Whether names with blanks or underscores are in quotes, so that a reader of the standard restores them.
 
     Returns
     -------
@@ -144,16 +163,14 @@ def spell_names(names: Sequence[str], quote_names: bool | None = None) -> list[s
     Examples
     --------
     >>> spell_names(["Homo sapiens", "sample_1", "it's", "Pan"])
-    ['Homo_sapiens', "'sample_1'", "'it''s'", 'Pan']
+    ['Homo_sapiens', 'sample_1', "'it''s'", 'Pan']
     >>> spell_names(["Homo sapiens", "Homo_sapiens"])
     ["'Homo sapiens'", "'Homo_sapiens'"]
     """
-    if not (quote_names is None or is_bool(quote_names)):
-        raise InputError(f"quote_names is {quote(quote_names)}; it must be True, False or None.")
+    check_parameter("quote_names", quote_names, FLAG)
     words = [name.replace(" ", "_") for name in names]
     counts = Counter(words)
-    marks = {None: " ", True: "", False: " _"}[None if quote_names is None else bool(quote_names)]
-    remove = str.maketrans("", "", marks)
+    remove = str.maketrans("", "", "" if quote_names else " _")
     return [
         word
         if (counts[word] == 1 and _PLAIN_NAME(name.translate(remove))) or _PLAIN_NAME(name)
@@ -214,20 +231,12 @@ def find_comment_end(text: str, offset: int) -> int | None:
     return None
 
 
-def number_by_height(children: list[int], heights: list[float]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Number merges by height.
+def _number_by_height(
+    children: list[int], heights: list[float], names: list[str], labels: list[str], comments: list[str]
+) -> ParsedTree:
+    """Return a tree whose merges are in the order in which they close in the text.
 
-    Parameters
-    ----------
-    children : list of int, length 2 (n - 1)
-        Two for each merge, in the order in which merges close in the text: a leaf, or ``~k`` for merge ``k``.
-    heights : list of float, length n - 1
-        Of the merges.
-
-    Returns
-    -------
-    children : ndarray of int, shape (n - 1, 2)
-    heights : ndarray of float, shape (2n - 1,)
+    There are two children for each merge: a leaf, or ``~k`` for merge ``k``.
     """
     n = len(heights) + 1
     closing = np.array(heights, dtype=np.float64)
@@ -238,7 +247,40 @@ def number_by_height(children: list[int], heights: list[float]) -> tuple[NDArray
     kids = np.array(children, dtype=np.intp).reshape(n - 1, 2)[order]
     merges = kids < 0
     kids[merges] = number[~kids[merges]]
-    return kids, np.concatenate([np.zeros(n), closing[order]])
+    notes = {name: values[order] for name, values in _read_notes(closing, labels, comments).items()}
+    return ParsedTree(kids, np.concatenate([np.zeros(n), closing[order]]), names, notes)
+
+
+def _read_notes(heights: NDArray[np.float64], labels: list[str], comments: list[str]) -> dict[str, NDArray[np.float64]]:
+    """Return what labels and comments say of merges; heights that they do not say are those of the merges."""
+    shares = _read_shares(match.group(1) if (match := _SUPPORT.search(comment)) else "" for comment in comments)
+    if shares is None:  # IQ-TREE writes several numbers, the last of which is of the bootstrap
+        shares = _read_shares(label.strip("'").rsplit("/", 1)[-1] for label in labels)
+    if shares is None:
+        return {}
+    notes = {"support": shares}
+    for name, pattern in _HEIGHTS.items():
+        found = [pattern.search(comment) for comment in comments]
+        if any(found):
+            both = (heights,) * pattern.groups
+            rows = zip(found, zip(*both, strict=True), strict=True)
+            values = np.array([match.groups() if match else row for match, row in rows], dtype=np.float64)
+            notes[name] = values if pattern.groups == 2 else values[:, 0]
+    return notes
+
+
+def _read_shares(texts: Iterable[str]) -> NDArray[np.float64] | None:
+    """Return shares of a sample, NaN where there is no number; None if these are no shares and no per cents.
+
+    All trees have the clade of the root, which is the last.
+    """
+    shares = np.array([float(text) if re.fullmatch(_NUMBER, text) else math.nan for text in texts])
+    known = shares[:-1] if len(shares) > 1 else shares
+    if np.all(np.isnan(known)) or not 0 <= np.nanmin(known) <= np.nanmax(known) <= 100:
+        return None
+    shares = np.minimum(shares / (1 if np.nanmax(known) < 2 else 100), 1.0)  # despite rounding
+    shares[-1] = 1.0
+    return shares
 
 
 def parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> ParsedTree | None:
@@ -252,10 +294,8 @@ def parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> Pars
 
     Returns
     -------
-    children : ndarray of int, shape (n - 1, 2)
-    heights : ndarray of float, shape (2n - 1,)
-    names : list of str
-        None instead of each of the three if the text is not plain.
+    ParsedTree
+        None if the text is not plain.
     """
     try:
         return _parse_plain(text, preserve_underscores, tolerance)
@@ -267,6 +307,7 @@ def _parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> Par
     names: list[str] = []
     children: list[int] = []
     heights: list[float] = []
+    labels: list[str] = []  # of the merges
     # Complete nodes inside open parentheses, with the depth of their deepest and shallowest leaf below their parent.
     nodes: list[int] = []
     highs: list[float] = []
@@ -285,6 +326,7 @@ def _parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> Par
             if opening:
                 return None
             nodes.append(-len(heights))
+            labels.append(label or "")
         else:
             if label is None:
                 return None
@@ -309,9 +351,9 @@ def _parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> Par
     rest = _REST.fullmatch(text, offset)
     if not (rest and closed) or open_counts or nodes or not high < math.inf or high - low > tolerance * high:
         return None
-    if not 0 <= float(rest.group(1) or 0) < math.inf or "" in names or len(set(names)) < len(names):
+    if not 0 <= float(rest.group(2) or 0) < math.inf or "" in names or len(set(names)) < len(names):
         return None
-    return *number_by_height(children, heights), names
+    return _number_by_height(children, heights, names, [*labels, rest.group(1) or ""], [""] * len(heights))
 
 
 class NewickParser:
@@ -337,6 +379,8 @@ class NewickParser:
         # Flat lists throughout: millions of small tuples would keep the garbage collector busy.
         self.children: list[int] = []
         self.heights: list[float] = []
+        self.labels: list[str] = []
+        self.comments: list[str] = []
         self.deepest: list[int] = []
         self.depths: list[float] = []
         self.shallowest: list[int] = []
@@ -388,7 +432,9 @@ class NewickParser:
                 )
             kind = match.lastgroup
             if kind == "comment":
-                offset = self.skip_comment(offset)
+                begin, offset = offset, self.skip_comment(offset)
+                if self.seen >= _LABEL and self.node < 0:
+                    self.comments[~self.node] += text[begin:offset]
                 continue
             if kind is not None:
                 yield kind, match.group(), offset
@@ -412,6 +458,7 @@ class NewickParser:
             self.node, self.node_place = self.add_leaf(kind, token, offset), offset
             self.seen = _LABEL
         elif self.seen == _CLOSED:
+            self.labels[~self.node] = token
             self.seen = _LABEL
         elif self.text.lstrip("\ufeff \t\r\n").upper().startswith("#NEXUS"):
             raise InputError("The text is a NEXUS file (it begins with #NEXUS); pass one tree of it as Newick text.")
@@ -560,6 +607,8 @@ class NewickParser:
                 "unit of time.",
             )
         self.heights.append(high)
+        self.labels.append("")
+        self.comments.append("")
         self.deepest.append(deep)
         self.depths.append(low)
         self.shallowest.append(shallow)

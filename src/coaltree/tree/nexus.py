@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from ..errors import InputError
 from . import newick
-from .newick import describe_name_differences, excerpt, find_comment_end, spell_names
-from .tree import Tree
+from .newick import ParsedTree, describe_name_differences, excerpt, find_comment_end, spell_names
 
 # As in Newick text, a quote inside an unquoted word belongs to the word (O'Brien).
 _STOP = re.compile(r"""[;\[\]] | (?<![^\s()\[\],:;=*])['"]""", re.VERBOSE)
@@ -141,7 +140,7 @@ class NexusText:
         return f"line {self.text.count(chr(10), 0, offset) + 1}"
 
 
-def render(names: Sequence[str], trees: Iterable[tuple[str, str]], quote_names: bool | None = None) -> str:
+def render(names: Sequence[str], trees: Iterable[tuple[str, str]], quote_names: bool = False) -> str:
     """Write a file of trees.
 
     Parameters
@@ -150,7 +149,7 @@ def render(names: Sequence[str], trees: Iterable[tuple[str, str]], quote_names: 
         Names of the leaves; number ``i`` is written as ``i + 1`` in the trees.
     trees : iterable of (str, str)
         A plain name for every tree, and its text.
-    quote_names : bool, optional
+    quote_names : bool, default False
         As of `spell_names`.
 
     Returns
@@ -215,17 +214,17 @@ class NexusTree(NamedTuple):
 
     name: str
     weight: float
-    tree: Tree
+    tree: ParsedTree
 
 
-def parse(text: str, preserve_underscores: bool, tolerance: float) -> list[NexusTree]:
+def parse(text: str, preserve_underscores: bool, tolerance: float) -> tuple[Sequence[str], list[NexusTree]]:
     """Parse the trees of a file.
 
     Parameters
     ----------
     text : str
-        A NEXUS file with rooted, binary, ultrametric trees over the same leaves. Blocks other than taxa and trees, and
-        comments other than weights such as ``[&W 1/3]``, are ignored.
+        A NEXUS file with rooted, binary, ultrametric trees over the same leaves. Blocks other than taxa and trees are ignored,
+        and comments other than weights such as ``[&W 1/3]`` and those that `newick.parse` reads.
     preserve_underscores : bool
         Keep underscores of unquoted names instead of reading them as blanks.
     tolerance : float
@@ -233,9 +232,10 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> list[Nexus
 
     Returns
     -------
-    list of NexusTree
-        At least one. Leaves are in the order of the taxa block, else of the translate table, else of the first tree.
-        Weights are 1 where the file gives none.
+    names : sequence of str
+        Of the leaves, in the order of the taxa block, else of the translate table, else of the first tree.
+    trees : list of NexusTree
+        At least one. Weights are 1 where the file gives none. Trees with the same text are the same object.
 
     Raises
     ------
@@ -245,8 +245,9 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> list[Nexus
     Examples
     --------
     >>> text = "#NEXUS begin trees; tree T = [&W 1/4] [&R] (a:1,b:1); end;"
-    >>> parse(text, False, 1e-6)
-    [NexusTree(name='T', weight=0.25, tree=<Tree: 2 leaves, root height 1>)]
+    >>> names, [tree] = parse(text, False, 1e-6)
+    >>> names, tree.name, tree.weight
+    (('a', 'b'), 'T', 0.25)
     """
     if not isinstance(text, str):
         raise InputError(
@@ -254,7 +255,7 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> list[Nexus
         )
     parser = _NexusParser(text, preserve_underscores, tolerance)
     parser.parse()
-    return parser.trees
+    return parser.order, parser.trees
 
 
 class _NexusParser(NexusText):
@@ -271,7 +272,7 @@ class _NexusParser(NexusText):
         self.order: tuple[str, ...] = ()
         self.trees: list[NexusTree] = []
         # Samples repeat trees, so each text is parsed once per translate table.
-        self.read_texts: dict[str, Tree] = {}
+        self.read_texts: dict[str, ParsedTree] = {}
 
     def parse(self) -> None:
         """Parse the whole text."""
@@ -387,25 +388,23 @@ class _NexusParser(NexusText):
                 return weight
         return 1.0
 
-    def tree(self, begin: int, end: int, subject: str) -> Tree:
-        """Return the tree of a statement, with its leaves in the order of the file."""
+    def tree(self, begin: int, end: int, subject: str) -> ParsedTree:
+        """Return the tree of a statement."""
         try:
-            children, heights, labels = newick.parse(
-                self.text[begin : end + 1], self.preserve_underscores, self.tolerance
-            )
+            parsed = newick.parse(self.text[begin : end + 1], self.preserve_underscores, self.tolerance)
         except InputError as error:
             raise InputError(f"{subject}: {self.relocate_error(begin, end, error)}") from None
-        names = [self.leaf_name(label, subject) for label in labels]
+        names = [self.leaf_name(label, subject) for label in parsed.names]
         self.set_order(names)
         differences = describe_name_differences(names, self.order)
         if differences or len(names) != len(self.order):
             reason = differences or f"it has {excerpt(find_duplicate(names))} twice"
             raise InputError(f"{subject} is not over the leaves of the file: {reason}; all trees need the same leaves.")
-        return Tree(children, heights, names).reorder(self.order)
+        return parsed._replace(names=names)
 
     def leaf_name(self, label: str, subject: str) -> str:
         """Return the name that a label in a tree stands for."""
-        name = self.leaf_by_label.get(label)
+        name = self.leaf_by_label.get(label, self.leaf_by_label.get(label.replace("_", " ")))
         if name is None and self.translate:
             raise InputError(
                 f"{subject} has the leaf {excerpt(label)}, which is neither a key nor a name of the translate table; add it "

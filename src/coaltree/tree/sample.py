@@ -19,8 +19,8 @@ from . import convert, newick, nexus
 from .clades import ConditionalClades, join_clades, number_clades
 from .cut import cut_tree
 from .newick import describe_name_differences, excerpt
-from .summary import ROUNDING, SummaryTree, clade_heights, order_merges
-from .tree import Tree
+from .summary import ROUNDING, clade_heights, order_merges
+from .tree import SummaryTree, Tree
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -334,12 +334,12 @@ class TreeSample:
 
     # -- exchange ------------------------------------------------------------------------------
 
-    def to_nexus(self, *, quote_names: bool | None = None) -> str:
+    def to_nexus(self, *, quote_names: bool = False) -> str:
         """Write the sample as a NEXUS file: a translate table and one weighted tree a line.
 
         Parameters
         ----------
-        quote_names : bool, optional
+        quote_names : bool, default False
             As in :meth:`Tree.to_newick`.
         """
         keys = [str(key) for key in range(1, self.n_leaves + 1)]
@@ -352,16 +352,17 @@ class TreeSample:
         )
 
     @classmethod
-    def from_nexus(cls, text: str, *, preserve_underscores: bool = False, tolerance: float = 1e-6) -> TreeSample:
+    def from_nexus(cls, text: str, *, preserve_underscores: bool = True, tolerance: float = 1e-6) -> TreeSample:
         """Read a sample from the text of a NEXUS file.
 
         Parameters
         ----------
         text : str
             A file with rooted, binary, ultrametric trees over the same leaves, such as BEAST writes. Other blocks and
-            comments are ignored, except weights such as ``[&W 1/3]``; trees without one have weight 1.
-        preserve_underscores : bool, default False
-            Keep underscores of unquoted names; the standard reads them as blanks.
+            comments are ignored, except weights such as ``[&W 1/3]``, without which trees have weight 1, and the support of
+            nodes, see :meth:`Tree.from_newick`.
+        preserve_underscores : bool, default True
+            Keep underscores of unquoted names, as ape, Biopython and IQ-TREE do; the standard reads them as blanks.
         tolerance : float, default 1e-6
             Largest distance of a leaf from height 0, as a share of the root's height.
 
@@ -375,8 +376,9 @@ class TreeSample:
         InputError
             If a tree cannot be read, with its name. It is a ``ValueError``.
         """
-        entries = nexus.parse(text, preserve_underscores, tolerance)
-        return TreeSample([entry.tree for entry in entries], [entry.weight for entry in entries])
+        names, entries = nexus.parse(text, preserve_underscores, tolerance)
+        tree_of = {id(entry.tree): Tree.from_parsed(entry.tree).reorder(names) for entry in entries}
+        return TreeSample([tree_of[id(entry.tree)] for entry in entries], [entry.weight for entry in entries])
 
     def to_xarray(self) -> Any:
         """Return the scalars of every tree as an ``xarray.Dataset`` with the dimension ``tree``.

@@ -1,4 +1,4 @@
-"""``Tree``: an immutable rooted binary tree with heights, its checks, and its exchange formats."""
+"""``Tree``: an immutable rooted binary tree with heights; ``SummaryTree``: one with support and heights of clades."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._parameters import FLAG, check_parameter
 from .._validation import check_index, quote
 from ..errors import InputError
-from . import arrays, convert, layout, newick
+from . import arrays, convert, layout, newick, nexus
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
@@ -168,7 +169,7 @@ class Tree:
         text: str,
         leaf_names: Sequence[str] | None = None,
         *,
-        preserve_underscores: bool = False,
+        preserve_underscores: bool = True,
         tolerance: float = 1e-6,
     ) -> Tree:
         """Read a tree from a Newick string.
@@ -176,25 +177,42 @@ class Tree:
         Parameters
         ----------
         text : str
-            One rooted, binary, ultrametric tree with branch lengths. Comments in square brackets and labels of
-            interior nodes are ignored.
+            One rooted, binary, ultrametric tree with branch lengths. Numbers from 0 to 1, or to 100, that label interior nodes,
+            and ``[&posterior=0.9]`` and similar comments of BEAST, MrBayes and other programs, are their support. Other
+            labels and comments are ignored.
         leaf_names : sequence of str, optional
-            Order of the rows. By default leaves are numbered as they appear in the text.
-        preserve_underscores : bool, default False
-            Keep underscores of unquoted labels; the Newick standard reads them as blanks.
+            Order of the rows. By default leaves are numbered as they appear in the text. Blanks of these names may be
+            underscores in the text.
+        preserve_underscores : bool, default True
+            Keep underscores of unquoted labels, as ape, Biopython and IQ-TREE do; the Newick standard reads them as blanks.
         tolerance : float, default 1e-6
             Largest distance of a leaf from height 0, as a share of the root's height.
+
+        Returns
+        -------
+        Tree
+            A `SummaryTree` if the text has the support of merges.
 
         Raises
         ------
         InputError
             If the text is not such a tree, with the position of the error. It is a ``ValueError``.
         """
-        children, heights, names = newick.parse(text, preserve_underscores, tolerance)
-        tree = cls(children, heights, names)
-        return tree if leaf_names is None else tree.reorder(leaf_names)
+        tree = cls.from_parsed(newick.parse(text, preserve_underscores, tolerance))
+        if leaf_names is None:
+            return tree
+        name_of = {name.replace(" ", "_"): name for name in check_leaf_names(leaf_names, tree.n_leaves)}
+        if {*tree.leaf_names} == name_of.keys() and len(name_of) == tree.n_leaves:
+            tree = tree.rename([name_of[name] for name in tree.leaf_names])
+        return tree.reorder(leaf_names)
 
-    def to_newick(self, *, quote_names: bool | None = None) -> str:
+    @classmethod
+    def from_parsed(cls, parsed: newick.ParsedTree) -> Tree:
+        """Return the tree of a text, a `SummaryTree` if the text has the support of merges."""
+        children, heights, names, notes = parsed
+        return SummaryTree(children, heights, names, **notes) if notes else cls(children, heights, names)
+
+    def to_newick(self, *, quote_names: bool = False) -> str:
         """Write the tree as a Newick string.
 
         Newick text holds the lengths of branches, which are differences of heights: added up again, heights may be off
@@ -202,11 +220,10 @@ class Tree:
 
         Parameters
         ----------
-        quote_names : bool, optional
-            Blanks in names are written as underscores, because ``ape`` and other programs keep quotes as a part of the name.
-            By default, names that contain underscores themselves are in quotes, so that :meth:`from_newick` restores every
-            name. With True, names with blanks are in quotes, too. With False, only names with punctuation are, and those that
-            differ from another one only by blanks and underscores.
+        quote_names : bool, default False
+            Blanks in names are written as underscores, because ``ape`` and other programs keep quotes as a part of the name;
+            in quotes are names with punctuation, and those that differ from another one only by blanks and underscores.
+            With True, all names with blanks or underscores are in quotes, so that every reader restores them.
         """
         return newick.render(self._children, self._heights, newick.spell_names(self._leaf_names, quote_names))
 
@@ -307,6 +324,213 @@ class Tree:
 
     def _repr_html_(self) -> str:
         return layout.tree_html(self)
+
+
+_ANNOTATIONS = ("support", "mean_heights", "median_heights", "height_hpd")
+
+
+class SummaryTree(Tree):
+    """A tree that summarises a sample of trees.
+
+    Merges that only resolve a polytomy have the height of their parent, and NaN as support and heights. The support of other
+    merges may be unknown, too, if the tree was read from a text.
+
+    Parameters
+    ----------
+    children, heights, leaf_names
+        As of a :class:`Tree`.
+    support : array-like of float, shape (n - 1,), optional
+        Share of the sample with the clade of each merge, NaN where it is unknown. This and the next arrays have one
+        entry per merge, most recent first; the defaults describe a sample of one tree.
+    mean_heights, median_heights : array-like of float, shape (n - 1,), optional
+        Mean and median height of the clade, over the trees that have it.
+    height_hpd : array-like of float, shape (n - 1, 2), optional
+        The shortest interval that contains 95 % of the clade's heights.
+
+    Examples
+    --------
+    >>> from coaltree import Tree
+    >>> from coaltree.tree.sample import TreeSample
+    >>> texts = ["((a:1,b:1):2,c:3);", "((a:2,b:2):2,c:4);", "((a:2,c:2):3,b:5);"]
+    >>> tree = TreeSample([Tree.from_newick(text, "abc") for text in texts], [3, 3, 2]).mcc()
+    >>> tree.to_newick()
+    '((a:1.5,b:1.5)0.75:2.375,c:3.875)1;'
+    >>> tree.height_hpd.tolist()
+    [[1.0, 2.0], [3.0, 5.0]]
+    """
+
+    _support: FloatArray
+    _mean_heights: FloatArray
+    _median_heights: FloatArray
+    _height_hpd: FloatArray
+
+    def __init__(
+        self,
+        children: ArrayLike,
+        heights: ArrayLike,
+        leaf_names: Sequence[str] | None = None,
+        support: ArrayLike | None = None,
+        mean_heights: ArrayLike | None = None,
+        median_heights: ArrayLike | None = None,
+        height_hpd: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(children, heights, leaf_names)
+        merge_heights = self.merge_heights
+        defaults = (
+            np.ones(len(merge_heights)),
+            merge_heights,
+            merge_heights,
+            np.column_stack([merge_heights, merge_heights]),
+        )
+        annotations = (support, mean_heights, median_heights, height_hpd)
+        for name, values, default in zip(_ANNOTATIONS, annotations, defaults, strict=True):
+            array = np.array(default if values is None else values, dtype=np.float64)
+            if array.shape != default.shape:
+                raise InputError(
+                    f"{name} has shape {array.shape}; a tree of {len(merge_heights)} merges needs {default.shape}, "
+                    "the most recent merge first."
+                )
+            array.setflags(write=False)
+            self.__dict__["_" + name] = array
+        shares, ends = self._support, self._height_hpd
+        if np.any((shares < 0) | (shares > 1)):
+            wrong = shares[(shares < 0) | (shares > 1)][0]
+            raise InputError(f"support holds {wrong:g}; shares of a sample lie between 0 and 1.")
+        if np.any(ends[:, 0] > ends[:, 1]):
+            raise InputError(
+                "height_hpd holds an interval that ends below its beginning; give each as lower and upper end."
+            )
+
+    # -- attributes------------------------------------------------------------------------------
+
+    @property
+    def support(self) -> FloatArray:
+        """Share of the sample with the clade of each merge, NaN where it is unknown."""
+        return self._support
+
+    @property
+    def is_clade(self) -> NDArray[np.bool_]:
+        """Whether each merge is a clade, and does not only resolve a polytomy, shape ``(n - 1,)``."""
+        above = self._heights[self.parents[self.n_leaves :]]
+        above[-1:] = np.inf
+        return ~np.isnan(self._support) | (above > self.merge_heights)
+
+    @property
+    def mean_heights(self) -> FloatArray:
+        """Mean height of each merge's clade over the trees that have it, shape ``(n - 1,)``."""
+        return self._mean_heights
+
+    @property
+    def median_heights(self) -> FloatArray:
+        """Median height of each merge's clade over the trees that have it, shape ``(n - 1,)``."""
+        return self._median_heights
+
+    @property
+    def height_hpd(self) -> FloatArray:
+        """Shortest interval that holds 95 % of the heights of each merge's clade, shape ``(n - 1, 2)``."""
+        return self._height_hpd
+
+    def rename(self, leaf_names: Sequence[str]) -> SummaryTree:
+        """Return the same tree with other names on its leaves, in row order."""
+        return self._annotate(super().rename(leaf_names))
+
+    def reorder(self, leaf_names: Sequence[str]) -> SummaryTree:
+        """Return the same tree with its leaves numbered in the order of the given names."""
+        return self._annotate(super().reorder(leaf_names))
+
+    # -- exchange ------------------------------------------------------------------------------
+
+    def to_newick(self, support: bool = True, *, quote_names: bool = False) -> str:
+        """Write the tree as a Newick string, with its polytomies.
+
+        Parameters
+        ----------
+        support : bool, default True
+            Label merges with their support, to four digits.
+        quote_names : bool, default False
+            As in :meth:`Tree.to_newick`.
+
+        Returns
+        -------
+        str
+            :meth:`Tree.from_newick` reads it with the support, but only if there is no polytomy.
+        """
+        check_parameter("support", support, FLAG)
+        labels = [f"{share:.4g}" if support and share == share else "" for share in self._support.tolist()]
+        return self._render(newick.spell_names(self._leaf_names, quote_names), labels)
+
+    def to_nexus(self, *, quote_names: bool = False) -> str:
+        """Write the tree as a NEXUS file, annotated as by TreeAnnotator, for FigTree and similar programs.
+
+        Parameters
+        ----------
+        quote_names : bool, default False
+            As in :meth:`Tree.to_newick`.
+
+        Returns
+        -------
+        str
+            Polytomies are preserved. Merges have ``posterior``, ``height``, ``height_mean``, ``height_median``
+            and ``height_95%_HPD``.
+        """
+        columns = (self._support, self.merge_heights, self._mean_heights, self._median_heights, *self._height_hpd.T)
+        comments = [
+            f"[&posterior={share!r},height={height!r},height_mean={mean!r},height_median={median!r},"
+            f"height_95%_HPD={{{low!r},{high!r}}}]"
+            if share == share
+            else ""
+            for share, height, mean, median, low, high in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+        keys = [str(key) for key in range(1, self.n_leaves + 1)]
+        return nexus.render(self._leaf_names, [("SUMMARY", f"[&R] {self._render(keys, comments)}")], quote_names)
+
+    def _render(self, leaf_labels: list[str], merge_labels: list[str]) -> str:
+        n = self.n_leaves
+        is_shown = np.concatenate([np.ones(n, dtype=bool), self.is_clade])
+        above = self.parents.copy()
+        for node in np.flatnonzero(~is_shown)[::-1].tolist():
+            above[self._children[node - n]] = above[node]
+        lengths = self._heights[above[:-1]] - self._heights[:-1]
+        tails = [f":{length!r}" for length in lengths.tolist()] + [""]
+        first = self.first_positions
+        opening = np.bincount(first[n:][is_shown[n:]], minlength=n)[first[:n]].tolist()
+        heads = ["," + "(" * count + label for count, label in zip(opening, leaf_labels, strict=True)]
+        heads += [")" + label for label in merge_labels]
+        # A node is complete after its last leaf and before its parent, which has a larger number.
+        order = np.argsort(first + self.leaf_counts, kind="stable")
+        return "".join(heads[node] + tails[node] for node in order[is_shown[order]].tolist())[1:] + ";"
+
+    # -- protocols -----------------------------------------------------------------------------
+
+    def _annotate(self, tree: Tree) -> SummaryTree:
+        return SummaryTree(
+            tree.children,
+            tree.heights,
+            tree.leaf_names,
+            self._support,
+            self._mean_heights,
+            self._median_heights,
+            self._height_hpd,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tree):
+            return NotImplemented
+        # Never equal to a plain tree: otherwise two different summaries could equal the same tree.
+        return (
+            isinstance(other, SummaryTree)
+            and super().__eq__(other) is True
+            and all(np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True) for name in _ANNOTATIONS)
+        )
+
+    __hash__ = Tree.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        annotations = tuple(getattr(self, name) for name in _ANNOTATIONS)
+        return SummaryTree, (self._children, self._heights, self._leaf_names, *annotations)
+
+    def __repr__(self) -> str:
+        return f"<SummaryTree: {self.n_leaves} leaves, root height {self._heights[-1]:.4g}>"
 
 
 def check_tree(value: object, argument: str = "tree") -> Tree:
