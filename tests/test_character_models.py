@@ -1,5 +1,6 @@
 """Characters of taxa get the models of their field: alphabets, partitions, ascertainment, rates; the same from everywhere."""
 
+import functools
 import itertools
 import json
 import math
@@ -173,7 +174,7 @@ def test_gamma_rates_without_data_are_those_of_the_prior():
     tree, X = ct.simulate_tree(3, 0), np.full((3, 5), np.nan)
     process = varying().resolve(X)
     sampler, rng, shapes, counts = process.sampler(X, True), np.random.default_rng(0), [], np.zeros(4)
-    for step in range(1_500):
+    for step in range(750):
         process = sampler.draw(process, tree, rng)
         if step % 5 == 4:  # successive shapes are similar
             shapes.append(process.gamma_shape)
@@ -185,18 +186,18 @@ def test_gamma_rates_without_data_are_those_of_the_prior():
 def test_chains_recover_shape_and_height():
     tree, true = ct.simulate_tree(8, 5), varying(0.5, 0.8)
     X = true.simulate(tree, 6, n_columns=400)
-    sample = ct.mcmc(X, varying(2.0), 150, 2, draw_parameters=True, random_state=0)
+    sample = ct.mcmc(X, varying(2.0), 80, 2, draw_parameters=True, random_state=0)
     shape = sample.parameters["gamma_shape"][:, sample.warmup :]
     assert abs(shape.mean() - 0.5) < 4 * shape.std()
-    assert shape.std() < 0.2
+    assert shape.std() < 0.3
     product = (sample.traces["root_height"] * sample.parameters["rate"])[:, sample.warmup :]
     assert abs(product.mean() - 0.8 * tree.heights[-1]) < 4 * product.std()
-    equal = ct.mcmc(X, true.replace(gamma_shape=None), 150, 2, draw_parameters=True, random_state=0)
+    equal = ct.mcmc(X, true.replace(gamma_shape=None), 80, 2, draw_parameters=True, random_state=0)
     without = (equal.traces["root_height"] * equal.parameters["rate"])[:, equal.warmup :]
     assert without.mean() < product.mean() - 2 * product.std()  # equal rates find the tree too low
-    assert sample.processes()[3].site_rate.tolist() == [
-        sample.parameters[f"site_rate[{d}]"][0, sample.warmup + 3] for d in range(400)
-    ]
+    fourth = sample.processes()[3]
+    assert set(fourth.site_rate) <= set(category_rates(shape[0, 3]))
+    assert set(sample.parameters) == {"rate", *(f"equilibrium[{k}]" for k in range(4)), "gamma_shape"}
 
 
 def test_rates_from_everywhere(tmp_path, monkeypatch, capsys):
@@ -217,7 +218,7 @@ def test_rates_from_everywhere(tmp_path, monkeypatch, capsys):
     assert again.process_.to_dict() == model.process_.to_dict()
     assert again.get_params()["rates"] == "gamma"
     sampled = fit(frame, rates="gamma", inference="mcmc", n_samples=8, n_chains=2, random_state=0)
-    assert {"gamma_shape", "site_rate[59]"} < set(sampled.sample_.parameters)
+    assert set(sampled.sample_.parameters) == {"rate", *(f"equilibrium[{k}]" for k in range(4)), "gamma_shape"}
     sampled.save("sampled.coaltree")
     scores = sampled.score_samples(frame[:2])
     assert ct.load_model("sampled.coaltree").score_samples(frame[:2]).tolist() == scores.tolist()
@@ -266,10 +267,10 @@ def test_draws_of_gamma_rates_with_ascertainment_match_grid():
     tree, X, start = recorded_table()
     process, logs = start.resolve(X), []
     sampler, rng = process.sampler(X, True), np.random.default_rng(0)
-    for _ in range(800):
+    for _ in range(400):
         process = sampler.draw(process, tree, rng)
         logs.append([math.log(process.rate), math.log(process.gamma_shape)])
-    grid = list(itertools.product(np.linspace(-4, 4, 20), np.linspace(-6, 2.5, 20)))
+    grid = list(itertools.product(np.linspace(-4, 4, 14), np.linspace(-6, 2.5, 14)))
     candidates = [start.replace(rate=math.exp(a), gamma_shape=math.exp(b)) for a, b in grid]
     density = [
         c.mixture_log_likelihood(tree, X) + c.log_parameter_prior(X) + a + b
@@ -292,8 +293,6 @@ def test_invalid_gamma_rates_are_refused():
         ct.Multinomial([1.0, 2.0], gamma_shape=1.0)
     with refused("site_rate gamma_shape"):
         ct.Multinomial(site_rate=[1.0])
-    with refused("gamma_shape evidence"):
-        ct.evidence([[0.0], [1.0]], ct.Multinomial(gamma_shape=1.0))
 
 
 # -- alphabets and defaults --------------------------------------------------------------------------------------------
@@ -470,19 +469,24 @@ WORDS = {"w": "11001", "x": "11001", "y": "10101", "z": "10110"}
     ],
 )
 def test_absence_is_state_0_whatever_the_order_of_the_columns(model, absent, present):
-    def table(a, b, order):
-        frame = pd.DataFrame([[b if cell == "1" else a for cell in row] for row in WORDS.values()], index=list(WORDS))
-        return frame.iloc[:, order].rename(columns="c{}".format)
-
-    expected = fit(table("0", "1", range(5)), model=model, ascertainment="present")
+    expected = fit_words(model)
     assert expected.process_.hold_equilibrium == (model == "mk")
-    for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0]):
-        frame = table(absent, present, order)
-        actual = fit(frame, model=model, ascertainment="present", categorical_features=list(frame.columns))
-        assert set(actual.encoding_.categories) == {(absent, present)}
-        assert actual.remarks_ == expected.remarks_
-        assert actual.process_.rate == pytest.approx(expected.process_.rate)
-        assert actual.process_.equilibrium[0] == pytest.approx(expected.process_.equilibrium[0])
+    frame = words(absent, present).iloc[:, ::-1]
+    actual = fit(frame, model=model, ascertainment="present", categorical_features=list(frame.columns))
+    assert set(actual.encoding_.categories) == {(absent, present)}
+    assert actual.remarks_ == expected.remarks_
+    assert actual.process_.rate == pytest.approx(expected.process_.rate)
+    assert actual.process_.equilibrium[0] == pytest.approx(expected.process_.equilibrium[0])
+
+
+def words(absent, present):
+    rows = [[present if cell == "1" else absent for cell in row] for row in WORDS.values()]
+    return pd.DataFrame(rows, index=list(WORDS)).rename(columns="c{}".format)
+
+
+@functools.cache
+def fit_words(model):
+    return fit(words("0", "1"), model=model, ascertainment="present")
 
 
 def test_states_whose_absence_cannot_be_told_are_refused():
@@ -782,6 +786,13 @@ def test_evidence_compares_frequencies(tmp_path, monkeypatch, capsys):
         monkeypatch.setattr(comparison, name, value)
     actual = comparison.compare_models(fit(ct.read_characters(PRIMATES))._model)
     assert {model.name: model.n_fitted for model in actual} == {"equal frequencies": 1, "fitted frequencies": 4}
+    part = fit(ct.read_characters(PRIMATES).iloc[:4, :20], rates="gamma")
+    assert {model.name: model.n_fitted for model in comparison.compare_models(part._model)} == {
+        "equal frequencies and gamma rates": 2,
+        "equal frequencies and equal rates": 1,
+        "fitted frequencies and gamma rates": 5,
+        "fitted frequencies and equal rates": 4,
+    }
     actual = comparison.compare_models(fit(ct.read_characters(INSECTS))._model)
     assert {model.name for model in actual} == {
         "equal frequencies and only variable columns recorded",

@@ -156,7 +156,6 @@ CASES = [
     Case("fit t.csv -o out --dask local:0", "--dask local:0 scheduler"),
     Case("fit t.csv -o out --draw-parameters", "--draw-parameters --inference mcmc"),
     Case("fit - -o out --evidence", "--evidence 3 300 1", stdin=b"x,y\n1,2\n"),
-    Case("fit t.csv -o out --evidence --rates gamma", "--evidence --rates gamma"),
     Case("fit t.csv -o out --particles 5", "--particles --inference smc"),
     Case("fit t.csv -o out --inference smc --rule rate1", "--rule --inference greedy"),
     Case("fit t.csv -o out --search exact --inference smc", "--search --inference greedy"),

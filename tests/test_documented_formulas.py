@@ -993,9 +993,31 @@ def test_stepping_stone_evidence_formula():
     trees = draw_from_prior(X[:2], process, 1, 5)
     weights = np.array([likelihood(h) for h in trees.heights[:, 0]]) ** 0.3
     steps = Steps.empty(1, 1)
-    steps.add(0, 0, trees, 0.3)
+    steps.add(0, 0, trees, 0.0, 0.3)
     assert steps.log_ratios[0, 0] == pytest.approx(math.log(weights.mean()))
     np.testing.assert_allclose(sample.run_log_evidences, sample.log_ratios.sum(axis=1))
+
+
+@formula("14.3")
+def test_powers_of_likelihoods_at_gamma_rates():
+    """Weights of samples at power 0.2 for power 0.7, from the likelihoods of two columns in each category."""
+    process = ct.Multinomial(0.8, [[0.3, 0.7]] * 2, gamma_shape=0.6)
+    codes = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
+    resolved = process.resolve(codes)
+    trees = draw_from_prior(codes, resolved, 1, 5)
+    for k, (children, heights) in enumerate(zip(trees.children, trees.heights, strict=True)):
+        tree = ct.Tree(children, [0.0] * 3 + heights.tolist())
+        given = [
+            [
+                ct.Multinomial(0.8 * rate, [[0.3, 0.7]]).log_likelihood(tree, codes[:, [d]])
+                for rate in category_rates(0.6)
+            ]
+            for d in range(2)
+        ]
+        powers = [np.prod(np.mean(np.exp(b * np.array(given)), axis=1)) for b in (0.2, 0.7)]
+        found = trees.log_densities(0.7)[k] - trees.log_densities(0.2)[k]
+        assert found == pytest.approx(math.log(powers[1] / powers[0]))
+    np.testing.assert_allclose(trees.log_densities(0.0), 0.0, atol=1e-12)
 
 
 def test_formulas_are_numbered_in_order():

@@ -273,8 +273,13 @@ def test_fit_command_writes_mcmc_sample(table, fitted, tmp_path):
     assert facts["verdict"] == sample.verdict
     assert facts["converged"] is sample.converged
     assert facts["n_trees"] == len(sample)
-    for name in ("r_hat", "effective_samples", "acceptance"):
-        assert facts[name] == pytest.approx(getattr(sample, name))
+    diagnostics = sample.parameter_diagnostics()
+    for name, traces, parameters in (
+        ("r_hat", sample.r_hat, {name: value for name, (value, _) in diagnostics.items()}),
+        ("effective_samples", sample.effective_samples, {name: size for name, (_, size) in diagnostics.items()}),
+        ("acceptance", sample.acceptance, {}),
+    ):
+        assert facts[name] == pytest.approx(traces | parameters)
     assert facts["settings"]["n_chains"] == 3
     assert facts["settings"]["n_samples"] == 300
     assert "log_evidence" not in facts

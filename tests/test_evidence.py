@@ -14,8 +14,9 @@ import coaltree as ct
 import exact_posterior
 from coaltree.errors import InputWarning
 from coaltree.inference.chain import Chain
-from coaltree.inference.evidence import STEP_ESS, choose, draw_from_prior, next_power
+from coaltree.inference.evidence import STEP_ESS, Samples, choose, draw_from_prior, next_power
 from coaltree.inference.results import EvidenceResult
+from coaltree.process.site_rates import category_rates
 from named import check_named, refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
@@ -38,6 +39,11 @@ def table(kind, n):
         return real, stationary
     if kind == "multinomial":
         return codes, multinomial
+    varying = multinomial.replace(rate=0.7, gamma_shape=0.4)
+    if kind == "gamma, recorded":
+        return np.array([[0.0, 1.0], [0.0, np.nan], [1.0, 2.0]]), varying.replace(ascertainment="variable")
+    if kind == "gamma, mixed":
+        return np.hstack([real, codes]), ct.Mixed((brownian, [0, 1]), (varying, [2, 3]))
     if kind == "mixed":
         return np.hstack([real, codes]), ct.Mixed((brownian, [0, 1]), (multinomial, [2, 3]))
     return np.hstack([real, real + 0.5, codes]), ct.Mixed(
@@ -57,11 +63,26 @@ def prior_mean(X, process, points):
     waits = -np.log((1 - u[grid]) / 2) / pairs
     shares = np.prod(weights[grid] / 2, axis=1)
     histories = list(exact_posterior.histories(n))
-    means = [
-        shares @ np.exp(exact_posterior.log_likelihoods(children, np.cumsum(waits, axis=1), X, process))
-        for children in histories
-    ]
-    return math.log(np.mean(means))
+    heights = np.cumsum(waits, axis=1)
+    return math.log(np.mean([shares @ likelihoods(children, heights, X, process) for children in histories]))
+
+
+def likelihoods(children, heights, X, process):
+    """Return the likelihoods of trees; where rates vary, the means over the categories of each column by itself."""
+    total = 1.0
+    for part, columns in process.subprocesses(X.shape[1]):
+        if part.gamma_shape is None:
+            total = total * np.exp(exact_posterior.log_likelihoods(children, heights, X[:, columns], part))
+            continue
+        for d, q in zip(columns, part.equilibrium, strict=True):
+            given = [ct.Multinomial(part.rate * rate, [q]) for rate in category_rates(part.gamma_shape)]
+            logs = np.array([exact_posterior.log_likelihoods(children, heights, X[:, [d]], one) for one in given])
+            total = total * np.exp(logs).mean(axis=0)
+            if part.ascertainment:
+                given = [one.replace(ascertainment=part.ascertainment) for one in given]
+                of_recorded = [exact_posterior.log_likelihoods(children, heights, X[:, [d]], one) for one in given]
+                total = total / np.exp(logs - of_recorded).mean(axis=0)
+    return total
 
 
 def check_evidence(result, truth):
@@ -73,10 +94,15 @@ def check_evidence(result, truth):
     assert error < 0.06, "the test would see nothing"
 
 
-@pytest.mark.parametrize("n", [3, 4])
-@pytest.mark.parametrize("kind", ["brownian", "stationary", "multinomial", "mixed"])
+@pytest.mark.parametrize(
+    ("kind", "n"),
+    [
+        *product(["brownian", "stationary", "multinomial", "mixed"], [3, 4]),
+        *product(["gamma, recorded", "gamma, mixed"], [3]),
+    ],
+)
 def test_evidence_matches_enumeration(kind, n):
-    """Eight tests of level 1e-5."""
+    """Ten tests of level 1e-5."""
     X, process = table(kind, n)
     truth = prior_mean(X, process, 12)
     check_evidence(ct.evidence(X, process, 20, n_chains=8, n_samples=8, random_state=n), truth)
@@ -146,17 +172,25 @@ def test_restarted_chain_equals_new_chain():
 def test_prior_samples_have_correct_log_likelihoods():
     X, process = table("mixed", 4)
     actual = draw_from_prior(X, process, 3, 5)
-    for children, heights, log_likelihood in zip(*actual, strict=True):
+    for children, heights, log_likelihood in zip(*actual[:3], strict=True):
         tree = ct.Tree(children, np.append(np.zeros(4), heights))
         assert process.log_likelihood(tree, X) == pytest.approx(log_likelihood)
 
 
 def test_next_power_keeps_effective_sample_size():
     log_likelihoods = np.append(-50 * np.random.default_rng(0).gamma(3.0, size=400), -math.inf)
-    power = next_power(0.25, log_likelihoods)
+    power = next_power(0.25, at_powers(log_likelihoods))
     weights = np.exp((power - 0.25) * (log_likelihoods[:-1] - log_likelihoods.max()))
     assert weights.sum() ** 2 / np.sum(weights**2) == pytest.approx(STEP_ESS * 400, rel=1e-6)
-    assert next_power(0.25, np.zeros(5)) == 1.0
+    assert next_power(0.25, at_powers(np.zeros(5))) == 1.0
+
+
+def at_powers(log_likelihoods):
+    """Samples with some log likelihoods."""
+    size = len(log_likelihoods)
+    return Samples(
+        np.zeros((size, 0, 2)), np.zeros((size, 0)), log_likelihoods, np.zeros((size, 4, 0)), np.zeros((size, 0))
+    )
 
 
 def test_systematic_resampling_follows_weights():
@@ -261,6 +295,12 @@ def test_evidence_verdict_reflects_reliability():
 def test_unreliable_evidence_warns(eight):
     with pytest.warns(InputWarning, match="not reliable"):
         ct.evidence(*eight, 2, n_chains=1, n_samples=1, thin=1, powers=[0, 1], random_state=0)
+
+
+def test_tables_that_ascertainment_excludes_are_refused():
+    """Their likelihood has no bound."""
+    with refused("1 column show same state ascertainment"):
+        ct.evidence([[0.0], [0.0]], ct.Multinomial(1.0, [BINARY], ascertainment="variable"))
 
 
 def test_invalid_evidence_arguments_are_rejected(eight):

@@ -252,7 +252,7 @@ class TestParameters:
 
         for name, which in (
             ("_draw_noise", lambda *arguments: arguments[1]),
-            ("_draw_rates", lambda *arguments: [arguments[1].sum()]),
+            ("_draw_rates", lambda *arguments: [arguments[2].sum()]),
         ):
             monkeypatch.setattr(multinomial, name, note(which, getattr(multinomial, name)))
         draw = note(lambda *arguments: arguments[2], MultinomialSampler._draw_equilibria)

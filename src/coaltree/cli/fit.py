@@ -295,8 +295,6 @@ def fit(
             "--noise": noise,
         }
         check_fit_options(inference, options)
-        if evidence and rates == "gamma":
-            raise InputError("--evidence compares models with equal rates; leave it or --rates gamma out.")
         if report:
             from ..report.page import check_packages
 

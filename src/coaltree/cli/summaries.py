@@ -198,7 +198,7 @@ def _describe_evidence(facts: dict[str, Any]) -> str:
         )
         lines.append(
             f"{model['model']}: log evidence {model['log_evidence']:.1f}{evidence_error}, "
-            f"{count(model['fitted_parameters'], 'fitted parameter')}{against}{error}; {model['words']}"
+            f"{count(model['fitted_parameters'], 'fitted parameter')} at {model['penalty']:.1f}{against}{error}; {model['words']}"
         )
     return f"\n{' ' * 10}".join(lines)
 

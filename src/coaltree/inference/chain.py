@@ -241,6 +241,11 @@ class Chain:
         self.process, self._X = other.process, self._sampler.table
         self._make_messages(self.process, *self._by_slot())
 
+    def continue_with(self, process: Process) -> None:
+        """Continue with other parameters of the process."""
+        self.process = process
+        self._make_messages(process, *self._by_slot())
+
     def tree(self, leaf_names: Sequence[str] | None = None) -> Tree:
         """Return the current tree."""
         children, heights, _ = self._in_order()

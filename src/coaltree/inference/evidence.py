@@ -5,6 +5,9 @@ each power to the next, trees are weighted by ``p(x | tree)`` to the power of th
 estimates the evidence, eq. (14.1) and (14.2). At each power some trees are chosen by their weights, a Markov chain starts from
 each, and all samples of the chains are weighted for the next power: an annealed sequential Monte Carlo sampler in which no sample
 is wasted (Dau and Chopin 2022). A run estimates ``p(x)`` without bias. Several independent runs give the standard error.
+
+If rates vary across sites, the likelihood of a site at some power is the mean over the categories of its likelihoods given the
+category, each raised to the power, eq. (14.3). Chains draw the categories in turn with the tree, and weights sum over them.
 """
 
 from __future__ import annotations
@@ -22,14 +25,15 @@ from .._random import RandomState, as_generator
 from .._validation import check_count, check_memory, quote, to_floats
 from ..errors import InputError, InputWarning
 from ..process.base import Process
-from ..tree.coalescent import pair_counts, simulate_tree
+from ..process.site_rates import N_CATEGORIES, category_rates, draw_categories, sum_categories
+from ..tree.coalescent import simulate_tree
 from ..tree.tree import Tree
 from .chain import Chain, check_chains
 from .characters import read_arguments
 from .checkpoint import CheckpointFile, add_resume_hint, fingerprint
 from .executors import ThreadExecutor, make_executor, open_client, thread_count
 from .greedy import greedy
-from .results import EvidenceResult, normalize
+from .results import SITE_RATE, EvidenceResult, normalize
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -57,7 +61,14 @@ class Samples(NamedTuple):
 
     children: IntArray  # (samples, merges, 2)
     heights: FloatArray  # (samples, merges)
-    log_likelihoods: FloatArray  # (samples,)
+    log_likelihoods: FloatArray  # (samples,), but for sites whose rates vary
+    site_logs: FloatArray  # (samples, categories, sites), of these, given the category
+    site_weights: FloatArray  # (samples, sites), which are the same for all samples
+
+    def log_densities(self, power: float) -> FloatArray:
+        """Return the log likelihoods of the samples, raised to a power, but for sites whose rates vary: eq. (14.3)."""
+        by_site = sum_categories(power * self.site_logs, axis=1)
+        return np.asarray(power * self.log_likelihoods + np.sum(self.site_weights * by_site, axis=1))
 
 
 class Steps(NamedTuple):
@@ -72,31 +83,119 @@ class Steps(NamedTuple):
         """Allocate arrays."""
         return cls(*(np.zeros((n_runs, n_steps)) for _ in cls._fields))
 
-    def add(self, run: int, step: int, samples: Samples, difference: float) -> FloatArray:
-        """Weight samples for the next power; record what that says, and return the weights."""
-        weights, self.log_ratios[run, step] = normalize(difference * samples.log_likelihoods)
+    def add(self, run: int, step: int, samples: Samples, low: float, high: float) -> None:
+        """Weight samples for the next power, and record what that says."""
+        weights, self.log_ratios[run, step] = weigh(samples, low, high)
         self.ess[run, step] = 1 / np.sum(weights**2) / len(weights)
-        self.mean_log_likelihoods[run, step] = samples.log_likelihoods.mean()
-        return weights
+        self.mean_log_likelihoods[run, step] = samples.log_densities(1.0).mean()
+
+
+def weigh(samples: Samples, low: float, high: float) -> tuple[FloatArray, float]:
+    """Return the weights of samples at some power for a higher one, and the log of their mean before they add up to 1."""
+    return normalize(samples.log_densities(high) - samples.log_densities(low))
+
+
+class SiteRates:
+    """The rates of sites, where they vary: draws of their categories, and likelihoods given the category.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+    process : Process
+        A resolved one.
+    """
+
+    def __init__(self, X: FloatArray, process: Process) -> None:
+        names = process.parameter_names(range(X.shape[1]))
+        self._process, self._place = process, {name: k for k, name in enumerate(names)}
+        self._parts = [
+            (columns, shape, part.site_likelihoods(X[:, columns]))
+            for part, columns in process.subprocesses(X.shape[1])
+            if (shape := part.gamma_shape) is not None
+        ]
+
+    @property
+    def varies(self) -> bool:
+        """Whether any rates vary."""
+        return bool(self._parts)
+
+    @property
+    def weights(self) -> FloatArray:
+        """How many columns each site stands for."""
+        return np.concatenate([np.zeros(0), *(sites.weight for *_, sites in self._parts)])
+
+    def logs(self, tree: Tree) -> list[FloatArray]:
+        """Return the log likelihood of each site in each category, for each part of the process whose rates vary."""
+        return [sites.given_category(tree, shape) for _, shape, sites in self._parts]
+
+    def draw(self, logs: list[FloatArray], power: float, rng: np.random.Generator) -> tuple[Process, list[IntArray]]:
+        """Draw the category of each column given its likelihoods; return the process with the rates, and the categories."""
+        values, drawn = self._process.parameter_values(), []
+        for (columns, shape, sites), of_part in zip(self._parts, logs, strict=True):
+            categories = draw_categories(sites.chances(power * of_part), rng)
+            values[[self._place[f"{SITE_RATE}{d}]"] for d in columns]] = category_rates(shape)[categories]
+            drawn.append(categories)
+        return self._process.with_parameter_values(values), drawn
+
+    def log_likelihood(self, logs: list[FloatArray], drawn: list[IntArray]) -> float:
+        """Return the log likelihood of all sites whose rates vary, given their categories."""
+        parts = zip(self._parts, logs, drawn, strict=True)
+        return sum(float(of_part[chosen, sites.site_of].sum()) for (*_, sites), of_part, chosen in parts)
 
 
 def draw_from_prior(X: FloatArray, process: Process, seed: int, size: int) -> Samples:
     """Draw trees from the coalescent, which is the distribution at power 0."""
     rng = np.random.default_rng([seed, 0])
     trees = [simulate_tree(len(X), rng) for _ in range(size)]
-    chain = Chain(X, process, trees[0])
-    samples = []
+    recorder = _Recorder(X, process, trees[0], 1.0)
     for tree in trees:
-        chain.start_at(tree, rng)
-        samples.append(chain.sample())
-    return _gather(samples, 1.0)
+        recorder.start_at(tree, rng)
+        recorder.record()
+    return recorder.samples()
 
 
-def _gather(samples: Sequence[Any], power: float) -> Samples:
-    heights = np.array([sample.heights for sample in samples])
-    log_priors = -np.diff(heights, prepend=0.0, axis=1) @ pair_counts(heights.shape[1] + 1)
-    log_joints = np.array([sample.log_joint for sample in samples])
-    return Samples(np.array([sample.children for sample in samples]), heights, (log_joints - log_priors) / power)
+class _Recorder:
+    """A chain at some power and what it has visited."""
+
+    def __init__(self, X: FloatArray, process: Process, tree: Tree, power: float) -> None:
+        self._chain, self._rates, self._power = Chain(X, process, tree, power=power), SiteRates(X, process), power
+        self._samples: list[tuple[Any, float, FloatArray]] = []
+        self._drawn: list[IntArray] = []  # categories of columns
+
+    def start_at(self, tree: Tree, rng: np.random.Generator) -> None:
+        """Continue from another tree."""
+        self._rng = rng
+        self._chain.start_at(tree, rng)
+        self._draw_rates()
+
+    def move(self, count: int) -> None:
+        """Make some moves, record the tree, and draw the categories of sites."""
+        self._chain.move(count)
+        self.record()
+        self._draw_rates()
+
+    def _draw_rates(self) -> None:
+        if self._rates.varies:
+            process, self._drawn = self._rates.draw(self._rates.logs(self._chain.tree()), self._power, self._rng)
+            self._chain.continue_with(process)
+
+    def record(self) -> None:
+        """Record the current tree."""
+        logs = self._rates.logs(self._chain.tree()) if self._rates.varies else []
+        others = self._chain.log_likelihood - self._rates.log_likelihood(logs, self._drawn)
+        self._samples.append((self._chain.sample(), others, np.hstack([np.zeros((N_CATEGORIES, 0)), *logs])))
+
+    def samples(self) -> Samples:
+        """Return what was recorded since the last call."""
+        trees, others, logs = zip(*self._samples, strict=True)
+        self._samples = []
+        return Samples(
+            np.array([tree.children for tree in trees]),
+            np.array([tree.heights for tree in trees]),
+            np.array(others),
+            np.array(logs),
+            np.tile(self._rates.weights, (len(trees), 1)),
+        )
 
 
 def run_from_trees(
@@ -108,15 +207,12 @@ def run_from_trees(
         Tree(children, np.append(np.zeros(n), heights))
         for children, heights in zip(starts.children, starts.heights, strict=True)
     ]
-    chain = Chain(X, process, trees[0], power=power)
-    result = []
+    recorder, result = _Recorder(X, process, trees[0], power), []
     for tree, seed in zip(trees, seeds, strict=True):
-        chain.start_at(tree, np.random.default_rng(seed))
-        samples = []
+        recorder.start_at(tree, np.random.default_rng(seed))
         for _ in range(plan.n_samples):
-            chain.move(plan.thin)
-            samples.append(chain.sample())
-        result.append(_gather(samples, power))
+            recorder.move(plan.thin)
+        result.append(recorder.samples())
     return result
 
 
@@ -129,16 +225,16 @@ def choose(samples: Samples, weights: FloatArray, size: int, rng: np.random.Gene
 
 
 def _take(samples: Samples, chosen: Any) -> Samples:
-    return Samples(samples.children[chosen], samples.heights[chosen], samples.log_likelihoods[chosen])
+    return Samples(*(values[chosen] for values in samples))
 
 
-def next_power(power: float, log_likelihoods: FloatArray) -> float:
+def next_power(power: float, samples: Samples) -> float:
     """Return the power up to which samples at some power can be weighted, at most 1: their weights are worth `STEP_ESS`."""
-    possible = log_likelihoods[log_likelihoods > -math.inf]
+    possible = _take(samples, samples.log_densities(1.0) > -math.inf)
 
     def is_near(difference: float) -> bool:
-        weights, _ = normalize(difference * possible)
-        return 1 / float(np.sum(weights**2)) >= STEP_ESS * len(possible)
+        weights, _ = weigh(possible, power, power + difference)
+        return 1 / float(np.sum(weights**2)) >= STEP_ESS * len(weights)
 
     if is_near(1 - power):
         return 1.0
@@ -195,13 +291,13 @@ def choose_powers(sampler: Sampler, progress: EvidenceProgress | None) -> FloatA
     powers, (samples,) = [0.0], sampler.start()
     while True:
         _check_samples(samples)
-        power = next_power(powers[-1], samples.log_likelihoods)
+        power = next_power(powers[-1], samples)
         if power <= powers[-1] or len(powers) > MAX_POWERS:
             raise InputError(
                 "The likelihoods of trees differ so much that no ladder of powers leads from the prior to the posterior; rescale "
                 "the columns, or give the process some noise."
             )
-        weights, _ = normalize((power - powers[-1]) * samples.log_likelihoods)
+        weights, _ = weigh(samples, powers[-1], power)
         powers.append(power)
         if progress:
             progress(PILOT_SHARE * power**0.25, 0, math.nan)
@@ -211,7 +307,7 @@ def choose_powers(sampler: Sampler, progress: EvidenceProgress | None) -> FloatA
 
 
 def _check_samples(samples: Samples) -> None:
-    log_likelihoods = samples.log_likelihoods
+    log_likelihoods = samples.log_densities(1.0)
     if np.any(np.isnan(log_likelihoods)) or np.any(log_likelihoods == math.inf):
         raise FloatingPointError(
             "A likelihood is not a finite number: the units of the table or the process exceed the range of double precision. "
@@ -342,14 +438,12 @@ def evidence(
     if n < 2:
         raise InputError("The table has 1 row, so there are no trees to average over; pass at least 2 rows.")
     n_trees = n_runs * plan.n_chains * plan.n_samples
-    check_memory(24.0 * n_trees * n, f"{n_trees:,} trees of {n:,} rows", "use fewer runs, chains or samples")
-    check_chains(1, plan.thin, matrix.shape)
     resolved = process.resolve(matrix)
-    if any(part.gamma_shape is not None for part, _ in resolved.subprocesses(matrix.shape[1])):
-        raise InputError(
-            "The process has a gamma_shape, and evidence holds parameters, among them the rates of sites, which would have to be "
-            "drawn; use a process without it."
-        )
+    resolved.check_ascertainment(matrix)
+    n_varying = len(SiteRates(matrix, resolved).weights)
+    n_bytes = n_trees * (24.0 * n + 8.0 * (N_CATEGORIES + 1) * n_varying)
+    check_memory(n_bytes, f"{n_trees:,} trees of {n:,} rows", "use fewer runs, chains or samples")
+    check_chains(1, plan.thin, matrix.shape)
     seeds = as_generator(random_state).integers(2**63, size=n_runs + 1).tolist()
     n_threads = thread_count(n_jobs)
     with open_client(client) as opened, add_resume_hint(checkpoint):
@@ -371,12 +465,11 @@ def evidence(
             if step == 0:
                 samples = sampler.start()
             else:
-                difference = ladder[step] - ladder[step - 1]
-                weights = [normalize(difference * run_samples.log_likelihoods)[0] for run_samples in samples]
+                weights = [weigh(run_samples, ladder[step - 1], ladder[step])[0] for run_samples in samples]
                 samples = sampler.climb(step, float(ladder[step]), samples, weights)
             for run, run_samples in enumerate(samples):
                 _check_samples(run_samples)
-                steps.add(run, step, run_samples, ladder[step + 1] - ladder[step])
+                steps.add(run, step, run_samples, ladder[step], ladder[step + 1])
             if file:
                 file.write(ladder, step + 1, steps, samples)
             if progress:

@@ -22,6 +22,7 @@ from .kernels.particles import Particles
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+SITE_RATE = "site_rate["  # how the names of the rates of single sites begin
 MIN_CLADE_FREQUENCY = 0.1  # in at least one chain, for clades whose frequencies are compared, as is usual
 N_REFERENCE_TREES = 20  # the effective number of topologies is computed from distances to these trees
 MIN_SAMPLES = 4  # per chain, for any diagnostic
@@ -293,7 +294,8 @@ class MCMCResult(TreeSample):
     process : Process
         The process, with all parameters resolved. Parameters that were sampled have their posterior means.
     parameters : dict of str to ndarray of shape (n_chains, warmup + n_samples)
-        Traces of sampled parameters by name, including the warm-up, for example ``rate[3]`` of column 3.
+        Traces of sampled parameters by name, including the warm-up, for example ``rate[3]`` of column 3. The rates of single
+        sites, which `processes` has, are not among them: as in other programs, their shape is.
     missing_cells : ndarray of shape (n_trees, n_cells)
         Samples of the missing cells in columns with a noise covariance matrix, row by row, for each tree.
     remarks : list of str
@@ -312,6 +314,7 @@ class MCMCResult(TreeSample):
     converged: bool
     process: Process
     parameters: dict[str, FloatArray]
+    parameter_draws: dict[str, FloatArray]  # those and the rates of single sites
     missing_cells: FloatArray
     remarks: list[str]
 
@@ -323,14 +326,14 @@ class MCMCResult(TreeSample):
         warmup: int,
         acceptance: Mapping[str, float],
         process: Process,
-        parameters: Mapping[str, FloatArray] | None = None,
+        parameter_draws: Mapping[str, FloatArray] | None = None,
         missing_cells: FloatArray | None = None,
     ) -> None:
         n_chains, n_samples = len(trees), len(trees[0])
         all_trees = [tree for chain in trees for tree in chain]
         after_warmup = {name: trace[:, warmup:] for name, trace in traces.items()}
         super().__init__(all_trees, log_joints=after_warmup["log_joint"].ravel(), log_ratios=log_ratios)
-        topologies = Topologies(all_trees, n_chains)
+        topologies, draws = Topologies(all_trees, n_chains), dict(parameter_draws or {})
         self.__dict__.update(
             chains=np.repeat(np.arange(n_chains), n_samples),
             traces=dict(traces),
@@ -341,11 +344,12 @@ class MCMCResult(TreeSample):
             effective_topologies=topologies.effective_topologies(),
             split_deviation=topologies.split_deviation(),
             process=process,
-            parameters=dict(parameters or {}),
+            parameters={name: trace for name, trace in draws.items() if not name.startswith(SITE_RATE)},
+            parameter_draws=draws,
             missing_cells=np.zeros((len(all_trees), 0)) if missing_cells is None else missing_cells,
         )
         if self.parameters:
-            means = np.array([trace[:, warmup:].mean() for trace in self.parameters.values()])
+            means = np.array([trace[:, warmup:].mean() for trace in self.parameter_draws.values()])
             self.__dict__["process"] = process.with_parameter_values(means)
         problems = self._find_problems()
         self.__dict__.update(converged=not problems, verdict=self._verdict(problems))
@@ -360,7 +364,7 @@ class MCMCResult(TreeSample):
         """Return the process of each tree, with the parameters sampled with it."""
         if not self.parameters:
             return [self.process] * len(self)
-        values = np.stack([trace[:, self.warmup :] for trace in self.parameters.values()], axis=2)
+        values = np.stack([trace[:, self.warmup :] for trace in self.parameter_draws.values()], axis=2)
         return [self.process.with_parameter_values(row) for row in values.reshape(len(self), -1)]
 
     def parameter_diagnostics(self) -> dict[str, tuple[float, float]]:

@@ -137,13 +137,14 @@ def fit_summary(
 
 
 def _chain_facts(sample: MCMCResult) -> dict[str, Any]:
+    diagnostics = sample.parameter_diagnostics()
     return {
         "verdict": sample.verdict,
         "converged": sample.converged,
         "n_chains": sample.n_chains,
         "warmup": sample.warmup,
-        "r_hat": sample.r_hat,
-        "effective_samples": sample.effective_samples,
+        "r_hat": sample.r_hat | {name: r_hat for name, (r_hat, _) in diagnostics.items()},
+        "effective_samples": sample.effective_samples | {name: size for name, (_, size) in diagnostics.items()},
         "effective_topologies": sample.effective_topologies,
         "split_deviation": sample.split_deviation,
         "acceptance": sample.acceptance,

@@ -350,8 +350,8 @@ def read_labels(archive: Archive, n_rows: int) -> IntArray:
 def chains_to_members(sample: MCMCResult) -> dict[str, bytes]:
     """Return the members for the traces of a sample, and for those of its parameters if these were sampled."""
     members = {f"trace_{name}.npy": array_to_bytes(trace, "<f8") for name, trace in sample.traces.items()}
-    if sample.parameters:
-        members["trace_parameters.npy"] = array_to_bytes(np.stack(list(sample.parameters.values()), axis=2), "<f8")
+    if draws := list(sample.parameter_draws.values()):
+        members["trace_parameters.npy"] = array_to_bytes(np.stack(draws, axis=2), "<f8")
     return members
 
 
@@ -360,7 +360,7 @@ def chains_to_json(sample: MCMCResult) -> dict[str, Any]:
     return {
         "n_chains": sample.n_chains,
         "warmup": sample.warmup,
-        "parameters": list(sample.parameters),
+        "parameters": list(sample.parameter_draws),
         "acceptance": {move: number_to_json(share) for move, share in sample.acceptance.items()},
     }
 

@@ -31,6 +31,7 @@ from .kernels.messages import Forest
 from .kernels.passes import climb
 from .layout import Messages, make_forest, read_messages
 from .predictions import Predictions, Whitening
+from .site_rates import SiteLikelihoods
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -204,6 +205,10 @@ class Process(ABC):
     def subprocesses(self, n_columns: int) -> tuple[tuple[Process, tuple[int, ...]], ...]:
         """Return the independent processes that make up this one, with their columns: by default itself."""
         return ((self, tuple(range(n_columns))),)
+
+    def site_likelihoods(self, X: FloatArray, group_of: IntArray | None = None) -> SiteLikelihoods:
+        """Return the likelihoods of the columns of a resolved process whose rates vary, `gamma_shape`, given their categories."""
+        raise NotImplementedError
 
     def check_columns(self, n_states: Sequence[int]) -> None:  # noqa: B027  a default that works
         """Raise `InputError` unless the process can describe columns with these numbers of states, 0 for real columns.

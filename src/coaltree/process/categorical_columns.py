@@ -36,6 +36,8 @@ def check_noise(noise: ArrayLike) -> FloatArray:
 
 def is_flat(equilibrium: Any) -> bool:
     """Return whether an equilibrium is one vector of numbers."""
+    if isinstance(equilibrium, list | tuple) and equilibrium and isinstance(equilibrium[0], np.ndarray):
+        return False
     vector = to_floats(equilibrium)
     return vector is not None and vector.ndim == 1
 

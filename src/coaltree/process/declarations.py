@@ -80,9 +80,12 @@ class SiteColumns:
     weight: FloatArray | None = None  # (columns,), powers to which their likelihoods are raised; 1 if not given
 
     def __post_init__(self) -> None:
-        equilibrium = tuple(_as_numbers("SiteColumns: equilibrium", q) for q in self.equilibrium)
+        first: dict[int, int] = {}  # column of each equilibrium, which columns often share
+        owner = [first.setdefault(id(q), d) for d, q in enumerate(self.equilibrium)]
+        checked = {d: _as_numbers("SiteColumns: equilibrium", self.equilibrium[d]) for d in first.values()}
+        _check_equilibria(checked)
+        equilibrium = tuple(checked[d] for d in owner)
         object.__setattr__(self, "equilibrium", equilibrium)
-        _check_equilibria(equilibrium)
         start = np.cumsum([0, *map(len, equilibrium)])
         message = _set_array(self, "message", (None, int(start[-1])), "one column for each state in `equilibrium`", 0.0)
         per_column = f"one number for each of the {len(equilibrium)} column(s) in `equilibrium`"
@@ -150,14 +153,14 @@ def _set_number(declaration: Columns, name: str, least: float) -> float:
     return float(array)
 
 
-def _check_equilibria(equilibrium: tuple[FloatArray, ...]) -> None:
-    """Raise unless all equilibria are probabilities."""
-    wrong = [d for d, q in enumerate(equilibrium) if q.ndim != 1 or not len(q)]
+def _check_equilibria(equilibrium: dict[int, FloatArray]) -> None:
+    """Raise unless the equilibria of some columns are probabilities."""
+    wrong = [d for d, q in equilibrium.items() if q.ndim != 1 or not len(q)]
     if equilibrium and not wrong:
-        start = np.cumsum([0, *map(len, equilibrium[:-1])])
-        q = np.concatenate(equilibrium)
+        start = np.cumsum([0, *map(len, equilibrium.values())])[:-1]
+        q = np.concatenate([*equilibrium.values()])
         is_right = (np.minimum.reduceat(q, start) > 0) & (np.abs(np.add.reduceat(q, start) - 1) <= SUM_ERROR)
-        wrong = np.flatnonzero(~is_right).tolist()
+        wrong = np.array([*equilibrium])[~is_right].tolist()
     if wrong:
         raise InputError(
             f"SiteColumns: equilibrium[{wrong[0]}] is {quote(equilibrium[wrong[0]].tolist())}; it must be a vector of positive "

@@ -359,8 +359,10 @@ class Multinomial(Process):
         assert self.equilibrium is not None
         rate, noise = (value[columns] if value.ndim else value for value in (self.rate, self.noise))
         relative, sites = (None if one is None else one[columns] for one in (self.relative_rate, self.site_rate))
-        equilibrium = [self.equilibrium[d] for d in columns]
-        return self.replace(rate=rate, equilibrium=equilibrium, noise=noise, relative_rate=relative, site_rate=sites)
+        equilibrium = tuple(self.equilibrium[d] for d in columns)
+        process = self.replace(rate=rate, equilibrium=equilibrium, noise=noise, relative_rate=relative, site_rate=sites)
+        process.equilibrium = equilibrium  # to the last digit
+        return process
 
     def _is_recorded(self, X: FloatArray) -> NDArray[np.bool_]:
         """Return which columns of a table satisfy the condition for being recorded."""
@@ -575,9 +577,10 @@ class Multinomial(Process):
         total -= 0.0 if resolved.gamma_shape is None else SHAPE_PRIOR_RATE * resolved.gamma_shape
         return total + sum(float(np.mean(np.log(q))) for q in resolved._own_equilibria())
 
-    def _site_likelihoods(self, tree: Tree, X: FloatArray) -> SiteLikelihoods:
-        """Return the likelihoods of the columns of a resolved process given their categories."""
-        return SiteLikelihoods(self.replace(site_rate=np.ones(X.shape[1])).forest(X, tree.n_nodes), tree)
+    def site_likelihoods(self, X: FloatArray, group_of: IntArray | None = None) -> SiteLikelihoods:
+        """Return the likelihoods of the columns of a resolved process given their categories; see `SiteLikelihoods`."""
+        equal = self.replace(site_rate=np.ones(X.shape[1]))
+        return SiteLikelihoods(equal.forest(X, 2 * len(X) - 1), group_of)
 
     def mixture_log_likelihood(self, tree: Tree, X: ArrayLike) -> float:
         """Return the log likelihood of a table on a tree, summed over the categories of each column: eq. (5.8).
@@ -597,7 +600,7 @@ class Multinomial(Process):
             return given_categories
         matrix = as_matrix(X)
         resolved = self.resolve(matrix)
-        mixture = resolved._site_likelihoods(tree, matrix).log_likelihood(self.gamma_shape)
+        mixture = resolved.site_likelihoods(matrix).log_likelihood(tree, self.gamma_shape)
         return math.fsum(resolved.leaf_log_likelihoods(matrix)) + mixture - log_recorded(resolved, tree, matrix)
 
     def sampler(self, X: FloatArray, hold_noise: bool) -> ParameterSampler[Multinomial]:
@@ -701,7 +704,7 @@ class Unseen(NamedTuple):
         plain = base.without_ascertainment()._select_columns(column)
         if process.gamma_shape is not None:
             plain = plain.replace(site_rate=factor)
-        plain.equilibrium = tuple(process.equilibrium[d] for d in column)  # to the last digit
+            plain.equilibrium = tuple(process.equilibrium[d] for d in column)  # to the last digit
         unseen_X = np.where(known[:, column], cell_states, np.nan)
         assert plain.equilibrium is not None
 
@@ -790,13 +793,13 @@ def _fit_gamma_rates(process: Multinomial, trees: WeightedTrees) -> Multinomial:
     from scipy.optimize import minimize_scalar  # slow to import, and only fits need it
 
     assert process.gamma_shape is not None, "rates vary"
-    sites = [process._site_likelihoods(tree, trees.X) for tree in trees.trees]
+    sites = process.site_likelihoods(trees.X)
     log_recorded_at, rate = _recorded_at(process, trees.X), float(process.rate)
 
     def loss(log_shape: float, log_clock: float) -> float:
         shape, clock = math.exp(log_shape), math.exp(log_clock)
-        new_rate, pairs = rate * clock, zip(sites, trees.trees, strict=True)
-        logs = [of_tree.log_likelihood(shape, clock) - log_recorded_at(tree, shape, clock) for of_tree, tree in pairs]
+        new_rate = rate * clock
+        logs = [sites.log_likelihood(tree, shape, clock) - log_recorded_at(tree, shape, clock) for tree in trees.trees]
         prior = (PRIOR_SHAPE - 1) * math.log(new_rate) - new_rate / PRIOR_SCALE - SHAPE_PRIOR_RATE * shape
         return -float(trees.weights @ np.array(logs)) - prior
 
@@ -812,7 +815,8 @@ def _fit_gamma_rates(process: Multinomial, trees: WeightedTrees) -> Multinomial:
     shape = min(max(math.exp(log_shape), SHAPE_RANGE[0]), SHAPE_RANGE[1])  # but for rounding it is
     process = process.replace(rate=rate * math.exp(log_clock))
     rates, weights = category_rates(shape), trees.weights / trees.weights.sum()
-    means = [rates @ process._site_likelihoods(tree, trees.X).chances(shape) for tree in trees.trees]
+    sites = process.site_likelihoods(trees.X)
+    means = [rates @ sites.chances(sites.given_category(tree, shape)) for tree in trees.trees]
     return process.replace(gamma_shape=shape, site_rate=weights @ np.array(means))
 
 
@@ -1013,6 +1017,25 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         self._n_observed = self._sets.without_flat(~np.isnan(X)).sum(axis=0)
         self._columns, self._rows = np.nonzero(X.T >= 0)
         self._codes = X[self._rows, self._columns].astype(np.intp)
+        # Equal columns with the same parameters are drawn together; in those with noise each cell is drawn by itself.
+        self._pattern_of = np.arange(X.shape[1])
+        if process.rate.ndim == 0 and not process.noise.any() and (self._share_equilibrium or self._hold_equilibrium):
+            relative = np.ones(X.shape[1]) if process.relative_rate is None else process.relative_rate
+            numbers: dict[tuple[bytes, float, bytes], int] = {}
+            keys = zip(np.ascontiguousarray(X.T), relative.tolist(), process.equilibrium, strict=True)
+            of_key = [numbers.setdefault((cells.tobytes(), r, q.tobytes()), len(numbers)) for cells, r, q in keys]
+            self._pattern_of = np.array(of_key, dtype=np.intp)
+        self._patterns = np.unique(self._pattern_of, return_index=True)[1]  # the first column of each
+
+    def _groups(self, process: Multinomial) -> tuple[IntArray, IntArray]:
+        """Return the first column of each group of equal columns with equal rates, and the group of each column."""
+        if process.site_rate is None:
+            return self._patterns, self._pattern_of
+        factors, factor_of = np.unique(process.site_rate, return_inverse=True)
+        _, firsts, group_of = np.unique(
+            self._pattern_of * len(factors) + factor_of, return_index=True, return_inverse=True
+        )
+        return firsts, group_of
 
     def draw(self, process: Multinomial, tree: Tree, rng: np.random.Generator) -> Multinomial:
         """Draw the states at all nodes, and given them rates, equilibria and noise."""
@@ -1020,46 +1043,53 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
             process = self._draw_site_rates(process, process.gamma_shape, tree, rng)
         assert process.equilibrium is not None
         n_columns, n_nodes = self.table.shape[1], tree.n_nodes
-        forest = process.forest(self.table, n_nodes, patterns=False)  # states of each column are drawn by themselves
-        sites = forest.layout.sites
-        site_redrawn, site_states = (
-            np.empty((n_columns, n_nodes), dtype=np.uint8),
-            np.empty((n_columns, n_nodes), dtype=np.intp),
-        )
-        draw_redraws(
-            forest, tree.children, tree.heights, rng.random((n_columns, n_nodes))[sites], site_redrawn, site_states
-        )
-        redrawn, states = np.empty(site_redrawn.shape, dtype=np.bool_), np.empty_like(site_states)
-        redrawn[sites], states[sites] = site_redrawn, site_states
+        firsts, group_of = self._groups(process)
+        part = process._select_columns(firsts)
+        forest = part.forest(self.table[:, firsts], n_nodes, patterns=False)
+        columns = firsts[forest.layout.sites]  # of the table, for each site
+        copies = np.bincount(group_of)[forest.layout.sites]
+        at_nodes = np.zeros((len(firsts), n_nodes, forest.n_ranks), dtype=np.intp)
+        redraws, draws = np.zeros(at_nodes.shape[:2], dtype=np.intp), np.zeros(at_nodes.shape[::2], dtype=np.intp)
+        uniforms = rng.random((n_columns, n_nodes))
+        draw_redraws(forest, tree.children, tree.heights, copies, uniforms, at_nodes, redraws, draws)
         unseen = self._draw_unseen(process, tree, rng)
-        rates = _draw_rates(process, redrawn[:, :-1], tree.branch_lengths, rng, unseen)
-        from_noise = self._noise_draws(process, states[self._columns, self._rows], rng)
-        mutation_states = (self._start[:, None] + states)[redrawn]
-        noise_states = (self._start[self._columns] + self._codes)[from_noise]
-        set_columns, set_states = self._set_draws(process, states, rng)
-        all_states = np.concatenate([mutation_states, noise_states, set_states])
-        counts = np.bincount(all_states, minlength=int(self._n_states.sum())) + unseen.draws
+        rates = _draw_rates(process, columns, redraws[:, :-1], tree.branch_lengths, rng, unseen)
+        drawn_sites, drawn_states = np.nonzero(draws)
+        counts = unseen.draws
+        counts[self._start[columns[drawn_sites]] + drawn_states] += draws[drawn_sites, drawn_states]
+        by_noise = unseen.by_noise
+        if process.noise.any():  # so that each column is a group
+            states = np.empty((n_columns, tree.n_leaves), dtype=np.intp)
+            states[columns] = np.argmax(at_nodes[:, : tree.n_leaves], axis=2)
+            from_noise = self._noise_draws(process, states[self._columns, self._rows], rng)
+            set_columns, set_states = self._set_draws(process, states, rng)
+            noise_states = np.concatenate([(self._start[self._columns] + self._codes)[from_noise], set_states])
+            counts += np.bincount(noise_states, minlength=len(counts))
+            noise_columns = np.concatenate([self._columns[from_noise], set_columns])
+            by_noise = by_noise + np.bincount(noise_columns, minlength=n_columns)
         equilibria: Sequence[FloatArray] = process.equilibrium
         if not self._hold_equilibrium:
             equilibria = self._draw_equilibria(process.equilibrium, counts, rng)
         noise = process.noise
         if self._moves_noise:
-            by_noise = np.bincount(np.concatenate([self._columns[from_noise], set_columns]), minlength=n_columns)
-            noise = _draw_noise(noise, by_noise + unseen.by_noise, self._n_observed + unseen.cells, rng)
+            noise = _draw_noise(noise, by_noise, self._n_observed + unseen.cells, rng)
         return process.replace(rate=rates, equilibrium=equilibria, noise=noise)
 
     def _draw_site_rates(
         self, process: Multinomial, gamma_shape: float, tree: Tree, rng: np.random.Generator
     ) -> Multinomial:
         """Draw the shape, summed over the categories of the columns, and then their categories: eq. (13.14)."""
-        sites, log_recorded_at = process._site_likelihoods(tree, self.table), _recorded_at(process, self.table)
+        firsts = self._patterns
+        part = process if len(firsts) == self.table.shape[1] else process._select_columns(firsts)
+        sites = part.site_likelihoods(self.table[:, firsts], self._pattern_of)
+        log_recorded_at = _recorded_at(process, self.table)
 
         def log_density(shape: float) -> float:
-            return sites.log_likelihood(shape) - log_recorded_at(tree, shape, 1.0) - SHAPE_PRIOR_RATE * shape
+            return sites.log_likelihood(tree, shape) - log_recorded_at(tree, shape, 1.0) - SHAPE_PRIOR_RATE * shape
 
         shape = positive_slice_step(log_density, gamma_shape, SHAPE_RANGE, rng)
         shape = min(max(shape, SHAPE_RANGE[0]), SHAPE_RANGE[1])  # but for rounding it is
-        drawn = category_rates(shape)[draw_categories(sites.chances(shape), rng)]
+        drawn = category_rates(shape)[draw_categories(sites.chances(sites.given_category(tree, shape)), rng)]
         return process.replace(gamma_shape=shape, site_rate=drawn)
 
     def _draw_unseen(self, process: Multinomial, tree: Tree, rng: np.random.Generator) -> UnseenDraws:
@@ -1125,8 +1155,6 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
 
     def _noise_draws(self, process: Multinomial, states: IntArray, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Draw which observed cells are draws from the equilibrium, given the states of their leaves."""
-        if not process.noise.any():
-            return np.zeros(len(states), dtype=np.bool_)
         assert process.equilibrium is not None
         noise = np.broadcast_to(process.noise, len(self._start))[self._columns]
         by_noise = noise * np.concatenate(process.equilibrium)[self._start[self._columns] + self._codes]
@@ -1136,7 +1164,7 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
     def _set_draws(self, process: Multinomial, states: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Draw which cells with several states are draws from the equilibrium, and which state; return columns and states."""
         sets = self._sets
-        if not process.noise.any() or not len(sets.rows):
+        if not len(sets.rows):
             return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
         assert process.equilibrium is not None
         q, noise = np.concatenate(process.equilibrium), np.broadcast_to(process.noise, len(self._start))[sets.columns]
@@ -1168,15 +1196,19 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
 
 def _draw_rates(
     process: Multinomial,
-    redrawn: NDArray[np.bool_],
+    columns: IntArray,
+    redraws: IntArray,
     lengths: FloatArray,
     rng: np.random.Generator,
     unseen: UnseenDraws,
 ) -> FloatArray:
-    """Draw rates, given the branches with mutations, each of which has at least one, eq. (13.6)."""
-    rate = process.rate
-    x = process.column_rates(len(redrawn))[:, None] * lengths
-    events = np.where(redrawn, draw_events(x, rng), 0).sum(axis=1) + unseen.events
+    """Draw rates, given how often there are mutations on each branch in some columns, at least one each, eq. (13.6)."""
+    rate, n_columns = process.rate, len(unseen.events)
+    at = np.nonzero(redraws)
+    site, edge = np.repeat(at, redraws[at], axis=1)
+    column = columns[site]
+    drawn = draw_events(process.column_rates(n_columns)[column] * lengths[edge], rng)
+    events = np.bincount(column, drawn, n_columns) + unseen.events
     time = lengths.sum() * (1.0 + unseen.copies)
     if process._factors is not None:
         time = process._factors * time

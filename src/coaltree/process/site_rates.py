@@ -34,42 +34,45 @@ def category_rates(shape: float) -> FloatArray:
 
 
 class SiteLikelihoods:
-    """The likelihood of each column on a tree, given its category or the shape only.
+    """The likelihood of each column on trees, given its category or the shape only.
 
     Parameters
     ----------
     forest : Forest
         Of ``2n - 1`` slots, the first of which hold the messages of the leaves; all factors are 1.
-    tree : Tree
+    group_of : ndarray of int, optional
+        The column of the forest that each column of the table is equal to; by default they are the same.
     """
 
-    def __init__(self, forest: Forest, tree: Tree) -> None:
-        self._forest, self._tree = forest, tree
-        self._weight = np.array(forest.site_weight)
+    def __init__(self, forest: Forest, group_of: IntArray | None = None) -> None:
+        self._forest = forest
+        self.site_of = forest.layout.site_of if group_of is None else forest.layout.site_of[group_of]
+        self.weight = np.bincount(self.site_of, minlength=forest.n_sites)
 
-    def _given_category(self, shape: float, clock: float) -> FloatArray:
+    def given_category(self, tree: Tree, shape: float, clock: float = 1.0) -> FloatArray:
         """Return the log likelihood of each site in each category, shape ``(categories, sites)``.
 
-        A factor of the rate of all sites has the effect of the same factor of all heights.
+        It is relative to that of the leaves by themselves, see `Process.leaf_log_likelihoods`. A factor of the rate of all sites
+        has the effect of the same factor of all heights.
         """
-        logs = np.zeros((N_CATEGORIES, len(self._weight)))
+        logs = np.zeros((N_CATEGORIES, len(self.weight)))
         for log_z, factor in zip(logs, category_rates(shape), strict=True):
-            climb_sites(self._forest, self._tree.children, clock * factor * self._tree.heights, log_z)
+            climb_sites(self._forest, tree.children, clock * factor * tree.heights, log_z)
         return logs
 
-    def log_likelihood(self, shape: float, clock: float = 1.0) -> float:
-        """Return the log likelihood of all columns given the shape, with all rates multiplied by `clock`.
+    def log_likelihood(self, tree: Tree, shape: float, clock: float = 1.0) -> float:
+        """Return the log likelihood of all columns given the shape, with all rates multiplied by `clock`."""
+        return float(self.weight @ sum_categories(self.given_category(tree, shape, clock)))
 
-        As elsewhere it is relative to that of the leaves by themselves, see `Process.leaf_log_likelihoods`.
-        """
-        logs = self._given_category(shape, clock)
-        return float(self._weight @ (np.logaddexp.reduce(logs, axis=0) - math.log(N_CATEGORIES)))
-
-    def chances(self, shape: float) -> FloatArray:
-        """Return the probability of each category for each column, shape ``(categories, columns)``."""
-        logs = self._given_category(shape, 1.0)
+    def chances(self, logs: FloatArray) -> FloatArray:
+        """Return the probability of each category for each column, shape ``(categories, columns)``; see `given_category`."""
         chances = np.exp(logs - np.logaddexp.reduce(logs, axis=0))
-        return np.asarray(chances[:, self._forest.layout.site_of])
+        return np.asarray(chances[:, self.site_of])
+
+
+def sum_categories(logs: FloatArray, axis: int = 0) -> FloatArray:
+    """Return log likelihoods of sites, summed over their categories, which are equally likely."""
+    return np.asarray(np.logaddexp.reduce(logs, axis=axis) - math.log(logs.shape[axis]))
 
 
 def draw_categories(chances: FloatArray, rng: np.random.Generator) -> IntArray:

@@ -1,6 +1,6 @@
 """Comparison of models by their evidence: stationary or Brownian numbers, one rate or a rate per column of categories.
 
-Models of characters have equal or fitted frequencies of states.
+Models of characters have equal or fitted frequencies of states, and equal rates, too, where the fit has gamma rates.
 If the user has said which columns were recorded, models with and without that condition are compared too.
 
 Parameters are set to their posterior means, estimated by short Markov chains, and then held while the evidence is averaged over
@@ -44,6 +44,7 @@ ROOT_WIDTH = 10.0  # variance of the root of Brownian motion, relative to what a
 STATIONARY, BROWNIAN = "stationary diffusion", "Brownian motion"
 ONE_RATE, RATES = "one rate", "a rate per column"
 EQUAL, FITTED = "equal frequencies", "fitted frequencies"
+EQUAL_RATES, GAMMA_RATES = "equal rates", "gamma rates"
 CONDITIONS = {"variable": "only variable columns recorded", "present": "only present columns recorded"}
 UNCONDITIONAL = "all columns recorded"
 
@@ -273,10 +274,13 @@ def _character_candidates(
     settings, n_real = model.settings, encoded.real.shape[1]
     can_share = all(len({len(q) for q in part.equilibrium or ()}) == 1 for part in characters)
     conditions = [True, False] if any(part.ascertainment for part in characters) else [True]
+    rates = [GAMMA_RATES, EQUAL_RATES] if any(part.gamma_shape is not None for part in characters) else [None]
 
-    def maker(frequencies: str, conditioned: bool) -> Callable[[np.random.Generator], Candidate]:
+    def maker(frequencies: str, rate_name: str | None, conditioned: bool) -> Callable[[np.random.Generator], Candidate]:
         def make(rng: np.random.Generator) -> Candidate:
             changed = [_with_frequencies(part, frequencies == EQUAL) for part in characters]
+            if rate_name == EQUAL_RATES:
+                changed = [part.replace(gamma_shape=None, site_rate=None) for part in changed]
             templates = model.templates(encoded)._replace(characters=tuple(changed))
             noise = None if settings.noise is None else float(settings.noise)
             first = sampling_process(
@@ -286,15 +290,16 @@ def _character_candidates(
                 settings.covariance,
                 noise,
             )
-            name = frequencies
+            names = [frequencies, *filter(None, [rate_name])]
             if len(conditions) > 1:
                 kinds = dict.fromkeys(CONDITIONS[part.ascertainment] for part in characters if part.ascertainment)
-                name += f" and {' and '.join(kinds) if conditioned else UNCONDITIONAL}"
+                names += kinds if conditioned else [UNCONDITIONAL]
+            name = " and ".join(names)
             return _fit_candidate(model, name, first, n_real, noise is not None, False, rng)
 
         return make
 
-    return [maker(*pair) for pair in product([EQUAL, FITTED] if can_share else [EQUAL], conditions)]
+    return [maker(*choice) for choice in product([EQUAL, FITTED] if can_share else [EQUAL], rates, conditions)]
 
 
 def _with_frequencies(process: Multinomial, equal: bool) -> Multinomial:

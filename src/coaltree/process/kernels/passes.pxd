@@ -81,27 +81,30 @@ cdef int _expected_redraws(
 
 @cython.locals(pair=op.Pair)
 cpdef draw_redraws(
-    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[:, ::1] uniforms,
-    unsigned char[:, ::1] redrawn, Py_ssize_t[:, ::1] states,
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const Py_ssize_t[::1] copies,
+    const double[:, ::1] uniforms, Py_ssize_t[:, :, ::1] counts, Py_ssize_t[:, ::1] redraws, Py_ssize_t[:, ::1] draws,
 )
 @cython.locals(
-    n=Py_ssize_t, k=Py_ssize_t, d=Py_ssize_t, side=Py_ssize_t, node=Py_ssize_t, above=Py_ssize_t, x=double, u=double
+    n=Py_ssize_t, first=Py_ssize_t, k=Py_ssize_t, d=Py_ssize_t, c=Py_ssize_t, r=Py_ssize_t, side=Py_ssize_t, node=Py_ssize_t,
+    above=Py_ssize_t, state=Py_ssize_t, last=Py_ssize_t, x=double, u=double, kept=double, survival=double, redraw=double,
 )
 cdef int _draw_redraws(
-    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[:, ::1] uniforms,
-    unsigned char[:, ::1] redrawn, Py_ssize_t[:, ::1] states, op.Pair pair,
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const Py_ssize_t[::1] copies,
+    const double[:, ::1] uniforms, Py_ssize_t[:, :, ::1] counts, Py_ssize_t[:, ::1] redraws, Py_ssize_t[:, ::1] draws,
+    op.Pair pair,
 ) except -1 nogil
 @cython.locals(best=Py_ssize_t, r=Py_ssize_t, k=Py_ssize_t, most=double)
 cdef Py_ssize_t _draw_state(op.Forest forest, Py_ssize_t d, Py_ssize_t node, double u) noexcept nogil
 
-@cython.locals(pair=op.Pair)
+@cython.locals(pair=op.Pair, product="double[::1]")
 cpdef climb_sites(op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, double[::1] log_z)
 @cython.locals(
     n=Py_ssize_t, k=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t, d=Py_ssize_t, r=Py_ssize_t, a=Py_ssize_t, h=double, g=double,
-    agreement=double, x=double, z=double,
+    agreement=double, x=double, kept=double, redraw=double,
 )
 cdef int _climb_sites(
-    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, double[::1] log_z, op.Pair pair
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, double[::1] log_z, double[::1] product,
+    op.Pair pair,
 ) except -1 nogil
 
 cpdef climb_unseen(

@@ -11,6 +11,8 @@ try:
 except ImportError:
     from ..._nocython import cython
 
+import numpy as np
+
 from ... import _math as math
 from ... import _stop as stop
 from . import messages as op
@@ -212,19 +214,22 @@ def _expected_redraws(forest, children, heights, turn, lengths, redraws, draws):
             draws[k] += joint / z if z > 0 else 0.0
 
 
-def draw_redraws(forest, children, heights, uniforms, redrawn, states):
+def draw_redraws(forest, children, heights, copies, uniforms, counts, redraws, draws):
     """Draw the states of all nodes given those of the leaves, and the branches above them on which states were redrawn.
 
-    For a forest of ``2n - 1`` slots with the messages of the leaves in its first n slots. `uniforms`, `redrawn` and `states`
-    have shape (sites, nodes), with sites in the order of the forest; the state of the root is always redrawn.
+    For a forest of ``2n - 1`` slots with the messages of the leaves in its first n slots, whose site d stands for
+    ``copies[d]`` columns. `uniforms` has a row for each of these columns, those of a site after those of another, and a column
+    for each node. `counts` gets how many of the columns have each state, shape (sites, nodes, ranks), `redraws` how many were
+    redrawn on the branch above each node, shape (sites, nodes), and `draws` how often each state was drawn, shape (sites,
+    ranks). The state of the root is always redrawn. All three are zero before.
     """
     pair = op.Pair(forest)
     with cython.nogil:
-        _draw_redraws(forest, children, heights, uniforms, redrawn, states, pair)
+        _draw_redraws(forest, children, heights, copies, uniforms, counts, redraws, draws, pair)
 
 
-def _draw_redraws(forest, children, heights, uniforms, redrawn, states, pair):
-    n = children.shape[0] + 1
+def _draw_redraws(forest, children, heights, copies, uniforms, counts, redraws, draws, pair):
+    n, first = children.shape[0] + 1, 0
     for k in range(n - 1):
         if k % stop.STRIDE == 0:
             stop.poll()
@@ -232,20 +237,32 @@ def _draw_redraws(forest, children, heights, uniforms, redrawn, states, pair):
         forest.height[n + k] = heights[n + k]
     for d in range(forest.n_sites):
         stop.poll()
-        redrawn[d, 2 * n - 2] = True
-        states[d, 2 * n - 2] = _draw_state(forest, d, 2 * n - 2, uniforms[d, 2 * n - 2])
+        redraws[d, 2 * n - 2] = copies[d]
+        for c in range(first, first + copies[d]):
+            state = _draw_state(forest, d, 2 * n - 2, uniforms[c, 2 * n - 2])
+            counts[d, 2 * n - 2, state] += 1
+            draws[d, state] += 1
         for k in range(n - 2, -1, -1):
-            above = forest.rank[states[d, n + k]] + d
             for side in range(2):
                 node = children[k, side]
-                x = forest.site_rate[d] * (heights[n + k] - heights[node])
-                survival, redraw = math.exp(-x) * forest.state[node, above] / forest.root_q[above], -math.expm1(-x)
-                u = uniforms[d, node] * (survival + redraw)
-                redrawn[d, node] = not u < survival
-                if redrawn[d, node]:
-                    states[d, node] = _draw_state(forest, d, node, (u - survival) / redraw if redraw > 0 else u)
-                else:
-                    states[d, node] = states[d, n + k]
+                x, last = forest.site_rate[d] * (heights[n + k] - heights[node]), first
+                kept, redraw = math.exp(-x), -math.expm1(-x)
+                for r in range(forest.n_ranks):
+                    if counts[d, n + k, r] == 0:
+                        continue
+                    above = forest.rank[r] + d
+                    survival = kept * forest.state[node, above] / forest.root_q[above]
+                    last += counts[d, n + k, r]
+                    for c in range(last - counts[d, n + k, r], last):
+                        u = uniforms[c, node] * (survival + redraw)
+                        if u < survival:
+                            counts[d, node, r] += 1
+                        else:
+                            state = _draw_state(forest, d, node, (u - survival) / redraw if redraw > 0 else u)
+                            counts[d, node, state] += 1
+                            draws[d, state] += 1
+                            redraws[d, node] += 1
+        first += copies[d]
 
 
 def _draw_state(forest, d, node, u):
@@ -269,18 +286,20 @@ def climb_sites(forest, children, heights, log_z):
 
     For a forest of ``2n - 1`` slots that holds the messages of the leaves in its first n slots.
     """
-    pair = op.Pair(forest)
+    pair, product = op.Pair(forest), np.ones(forest.n_sites)
     with cython.nogil:
-        _climb_sites(forest, children, heights, log_z, pair)
+        _climb_sites(forest, children, heights, log_z, product, pair)
 
 
-def _climb_sites(forest, children, heights, log_z, pair):
+def _climb_sites(forest, children, heights, log_z, product, pair):
     n = children.shape[0] + 1
     for k in range(n - 1):
         if k % stop.STRIDE == 0:
             stop.poll()
         i, j, h = children[k, 0], children[k, 1], heights[n + k]
         g = 2 * h - forest.height[i] - forest.height[j]
+        x = forest.common_rate * g
+        kept, redraw = math.exp(-x), -math.expm1(-x)
         for d in range(forest.n_sites):
             agreement = 0.0
             for r in range(forest.n_ranks):
@@ -288,11 +307,17 @@ def _climb_sites(forest, children, heights, log_z, pair):
                 if a >= forest.rank[r + 1]:
                     break
                 agreement += forest.state[i, a] * forest.state[j, a]
-            x = forest.site_rate[d] * g
-            z = math.exp(-x) * agreement - math.expm1(-x)
-            log_z[d] += math.log(z) if z > 0 else -math.inf
+            if not forest.common_rate > 0:
+                x = forest.site_rate[d] * g
+                kept, redraw = math.exp(-x), -math.expm1(-x)
+            product[d] *= kept * agreement + redraw
+            if not 1e-100 < product[d] < 1e100:
+                log_z[d] += math.log(product[d]) if product[d] > 0 else -math.inf
+                product[d] = 1.0
         op.merge(forest, i, j, h, n + k, pair)
         forest.height[n + k] = h
+    for d in range(forest.n_sites):
+        log_z[d] += math.log(product[d])
 
 
 def climb_unseen(children, heights, share, rate, lost, other, count, total, top):
