@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import chisquare, kstest
@@ -479,6 +480,25 @@ def test_absence_is_state_0_whatever_the_order_of_the_columns(model, absent, pre
     assert actual.process_.equilibrium[0] == pytest.approx(expected.process_.equilibrium[0])
 
 
+@pytest.mark.parametrize(
+    ("absent", "present", "declared", "first"),
+    [
+        ("-", "+", None, "-"),
+        ("none", "a", None, "none"),
+        ("lacks", "has", ["lacks", "has"], "lacks"),
+        ("x", "b", None, "b"),
+    ],
+)
+def test_absence_is_state_0_of_a_given_process(absent, present, declared, first):
+    frame = words(absent, present).drop(columns="c0")  # which all rows show
+    if declared:
+        frame = frame.astype(pd.CategoricalDtype(declared))
+    model = fit(frame, categorical_process=ct.Multinomial(ascertainment="present"))
+    assert {states[0] for states in model.encoding_.categories} == {first}
+    remarked = [remark for remark in model.remarks_ if "no word for absence" in remark]
+    assert bool(remarked) == (absent not in ("-", "none"))
+
+
 def words(absent, present):
     rows = [[present if cell == "1" else absent for cell in row] for row in WORDS.values()]
     return pd.DataFrame(rows, index=list(WORDS)).rename(columns="c{}".format)
@@ -690,6 +710,32 @@ def test_shell_estimator_and_functions_agree(path, tmp_path, monkeypatch, capsys
         assert [tree.to_newick() for tree in other.trees] == expected
         assert sorted(other.parameters) == sorted(sample.parameters)
     assert ct.greedy(frame).process.to_dict() == fit(frame).process_.to_dict()
+
+
+@pytest.mark.parametrize("datatype", ["dna", "rna", "protein", "standard", "restriction", "sets"])
+def test_frames_of_polars_are_those_of_pandas(datatype, tmp_path):
+    """The same chains, also after rows and columns were selected."""
+    symbols = {"rna": "ACGU", "protein": "ACDE", "standard": "0101", "restriction": "0101"}.get(datatype, "ACGT")
+    rows = "\n".join(
+        f"row{k} {row.translate(str.maketrans('0123', symbols))}" for k, row in enumerate(["0123", "0133", "1012"])
+    )
+    kind = "dna" if datatype == "sets" else datatype
+    rows = rows.replace("A", "R").replace("T", "Y").replace("C", "M").replace("G", "K") if datatype == "sets" else rows
+    symbol_list = 'symbols="01"' if kind == "standard" else ""
+    header = f"#NEXUS begin data; dimensions ntax=3 nchar=4; format datatype={kind} {symbol_list};"
+    (tmp_path / "x.nex").write_text(f"{header} matrix {rows}; end;")
+    pandas, polars = (ct.read_characters(tmp_path / "x.nex", library=library) for library in ("pandas", "polars"))
+    for one, other in ((pandas, polars), (pandas.iloc[:, 1:], polars.drop(polars.columns[1]))):
+        expected, actual = (ct.mcmc(frame, n_samples=4, n_chains=1, random_state=0) for frame in (one, other))
+        assert actual.process.to_dict() == expected.process.to_dict()
+        assert [tree.to_newick() for tree in actual.trees] == [tree.to_newick() for tree in expected.trees]
+
+
+def test_other_frames_of_polars_have_no_characters():
+    frame = pl.DataFrame({"taxon": ["a", "b"], "order": pl.Series(["SOV", "SVO"], dtype=pl.Enum(["SOV", "SVO"]))})
+    for other in (frame, frame.rename({"taxon": "name"})):
+        with refused("process characters read_characters"):
+            ct.greedy(other)
 
 
 def test_functions_take_frames_with_a_process():

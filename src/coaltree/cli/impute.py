@@ -136,7 +136,7 @@ def characters_csv(file: FileTable, fills: NamedFills) -> str:
     import numpy as np
 
     from ..persist.result_files import csv_text
-    from ..table.characters import TAXON_COLUMN
+    from ..table.inputs import TAXON_COLUMN
 
     columns: dict[str, list[Any]] = {TAXON_COLUMN: list(file.row_names or ())}
     for name in file.frame.columns:

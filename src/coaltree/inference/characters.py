@@ -14,7 +14,8 @@ from ..process.base import Process, check_process
 from ..process.characters import character_process, with_shares
 from ..table.cells import FloatArray
 from ..table.character_columns import spell_characters
-from ..table.columns import find_datatypes, read_columns
+from ..table.columns import read_columns
+from ..table.inputs import find_datatypes
 from ..table.matrix import as_matrix, code_characters
 from .clock import fit_clock
 

@@ -18,7 +18,7 @@ from ..errors import InputError
 from .cells import Category, NumberCells
 from .columns import CategoricalColumn, Column, RealColumn, Table, recode_categories
 from .labels import count, listing
-from .symbols import BINARY_DATATYPES, alphabet_of, presence_states
+from .symbols import BINARY_DATATYPES, absent_state, alphabet_of, presence_states
 
 MARK = "ascertainment"  # how the names of columns end that BEAST needs for its correction, and which hold no data
 UNRECORDED = ("variable", "present")
@@ -181,6 +181,29 @@ def spell_characters(
     return result._replace(
         table=replace(table, columns=tuple(spelled.get(column.name, column) for column in table.columns))
     )
+
+
+def put_absence_first(table: Table, remarks: list[str]) -> Table:
+    """Make a word for absence the first category of each column that has one; remark which category is the first elsewhere."""
+    columns: list[Column] = []
+    unclear: dict[str, str] = {}
+    for column in table.columns:
+        if isinstance(column, CategoricalColumn) and column.categories:
+            absent = absent_state(column.categories)
+            if absent is None:
+                unclear[column.name] = str(column.categories[0])
+            else:
+                states = (absent, *(category for category in column.categories if category != absent))
+                codes, _, _ = recode_categories(column.codes, column.categories, states)
+                column = replace(column, codes=codes, categories=states)
+        columns.append(column)
+    if unclear:
+        remarks.append(
+            f"{count(len(unclear), 'column has', 'columns have')} no word for absence, and the first category is read as absent: "
+            f"{listing([f'{state} of {name}' for name, state in unclear.items()])}. If that is wrong, declare the order of the "
+            "categories, the absent one first."
+        )
+    return replace(table, columns=tuple(columns))
 
 
 def _is_mark(column: CategoricalColumn) -> bool:

@@ -11,6 +11,7 @@ from .._parameters import Gaps
 from .._validation import quote
 from ..errors import InputError, MissingDependencyError
 from .cldf import parse_cldf
+from .inputs import TAXON_COLUMN
 from .labels import count
 from .limits import check_table_size
 from .nexus_characters import parse_nexus
@@ -31,8 +32,6 @@ from .symbols import (
 NAME_LENGTH = 10  # length of the names of taxa in strict PHYLIP files
 
 _LIBRARIES = ("pandas", "polars")
-TAXON_COLUMN = "taxon"
-"""The column of a polars frame with the names of the taxa."""
 
 
 def parse_fasta(text: str, source: str, gaps: Gaps = "missing", datatype: str | None = None) -> Characters:
@@ -266,7 +265,7 @@ def read_characters(
     frame
         A row for each taxon and a column for each character. With pandas, taxa are the index, and ``frame.attrs`` has
         ``"partitions"``, the columns of each charset, part of a partition, or concept, and ``"datatypes"`` of the columns. With
-        polars, taxa are the first column.
+        polars, taxa are the first column, and the types of the others tell their datatypes.
 
     Raises
     ------
@@ -419,8 +418,13 @@ def _to_polars(characters: Characters, taxa: str | None = None) -> Any:
             series = polars.Series(column.cells, dtype=polars.Float64)
         elif column.has_sets:
             series = polars.Series(column.cells, dtype=polars.Object)
+        elif column.datatype not in DATATYPES:  # a feature of a language
+            series = polars.Series(column.cells, dtype=polars.Categorical)
         else:
-            series = polars.Series(column.cells, dtype=polars.Enum(_column_states(column)))
+            states = _column_states(column)
+            # Three states at least tell standard characters from those of absence and presence.
+            extra = "012"[len(states) :] if column.datatype == "standard" and states == [*"012"][: len(states)] else ""
+            series = polars.Series(column.cells, dtype=polars.Enum([*states, *extra]))
         columns[column.name] = series
     return polars.DataFrame(columns)
 

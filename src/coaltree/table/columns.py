@@ -33,7 +33,7 @@ from .cells import (
     is_set,
     stand_for_no_date,
 )
-from .inputs import Source, open_source
+from .inputs import Source, find_datatypes, open_source
 from .labels import ColumnContext, count, distinct_names, listing, row_label
 from .limits import MAX_CATEGORIES, MAX_TEXT_CATEGORIES
 from .notation import PLAIN, Notation, Strays, read_days, strays_error
@@ -185,7 +185,7 @@ def read_columns(
     row_names : sequence of str, optional
         Row names; by default those of a pandas index other than the default one.
     datatypes : mapping of str to str, optional
-        The datatypes of columns that are characters; by default what `coaltree.read_characters` has noted in a frame of pandas.
+        The datatypes of columns that are characters; by default those of a frame of `coaltree.read_characters`.
     notations : mapping of str to Notation, optional
         How the numbers of some columns were written in the file that the table was read from.
     real : collection of str, optional
@@ -260,13 +260,6 @@ def read_columns(
     numbers = ((c.name, c.values if isinstance(c, RealColumn) else c.codes) for c in columns)
     remarks += describe_long_table(numbers, source.n_rows)
     return Table(tuple(columns), source.n_rows, source.row_names, tuple(remarks))
-
-
-def find_datatypes(X: Any) -> Mapping[str, str]:
-    """Return the datatypes of characters that `coaltree.read_characters` has noted in a frame; none for other tables."""
-    attributes = getattr(X, "attrs", None)
-    known = attributes.get("datatypes") if isinstance(attributes, dict) else None
-    return known if isinstance(known, Mapping) else {}
 
 
 def read_with_categories(

@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 from typing import Any, Literal, NamedTuple, Self
 
 import narwhals as nw
@@ -32,11 +33,15 @@ from .cells import (
     is_blank,
     python_value,
 )
-from .labels import ColumnContext, InputTypeError, column_names, count, index_names, is_missing, listing
+from .labels import ColumnContext, InputTypeError, column_names, count, distinct_names, index_names, is_missing, listing
 from .limits import check_table_size
+from .symbols import datatype_of_states, guess_datatype
 
 _TICKS_PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000}
 _CONVERT = "convert it to numbers, text or dates, or drop it"
+
+TAXON_COLUMN = "taxon"
+"""The column of a polars frame of characters with the names of the taxa."""
 
 
 @dataclass(frozen=True)
@@ -246,6 +251,9 @@ def _open_frame(X: Any) -> Source | None:
     # Methods of polars take the name of a series for an expression, and a name such as ^a.*$ for a pattern.
     series = [column.alias("column") for column in frame.iter_columns()]
     row_names = index_names(getattr(frame.to_native(), "index", None), frame.shape[0])
+    if names[0] == TAXON_COLUMN and type(X).__module__.startswith("polars") and find_datatypes(X):
+        row_names = distinct_names(series[0].to_list())
+        names, labels, series = names[1:], labels[1:], series[1:]
     return Source(
         names,
         frame.shape[0],
@@ -254,6 +262,32 @@ def _open_frame(X: Any) -> Source | None:
         tuple(range(len(names))),
         tuple(labels),
     )
+
+
+def find_datatypes(X: Any) -> Mapping[str, str]:
+    """Return the datatypes of characters of a frame of `coaltree.read_characters`; none for other tables.
+
+    Frames of pandas have them as attributes. Those of polars have none, but begin with the taxa, and the types of their columns
+    have all states of the datatype. Columns with sets of states are like the others, or what their symbols suggest.
+    """
+    attributes = getattr(X, "attrs", None)
+    known = attributes.get("datatypes") if isinstance(attributes, dict) else None
+    if isinstance(known, Mapping):
+        return known
+    if not type(X).__module__.startswith("polars") or [*getattr(X, "columns", ())][:1] != [TAXON_COLUMN]:
+        return {}
+    schema = nw.from_native(X).schema
+    found = {
+        name: datatype
+        for name, dtype in schema.items()
+        if isinstance(dtype, nw.Enum) and (datatype := datatype_of_states(dtype.categories))
+    }
+    with_sets = {name: X.get_column(name).to_list() for name, dtype in schema.items() if dtype == nw.Object}
+    if not found and not any(isinstance(cell, frozenset) for cells in with_sets.values() for cell in cells):
+        return {}
+    symbols = [chain.from_iterable(filter(None, cells)) for cells in with_sets.values()]
+    datatype = next(iter(found.values())) if len({*found.values()}) == 1 else guess_datatype(symbols)
+    return found | dict.fromkeys(with_sets, datatype)
 
 
 def _check_labels(labels: Sequence[object]) -> None:

@@ -11,8 +11,8 @@ from .._validation import shorten
 from ..errors import InputError
 from .cells import FloatArray
 from .character_columns import spell_characters
-from .columns import RealColumn, Table, find_datatypes, read_columns
-from .inputs import compute_dask, to_array
+from .columns import RealColumn, Table, read_columns
+from .inputs import compute_dask, find_datatypes, to_array
 
 
 def as_matrix(X: ArrayLike) -> FloatArray:

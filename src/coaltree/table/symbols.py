@@ -75,6 +75,22 @@ def find_datatype(name: str) -> str | None:
     return known if known in DATATYPES else None
 
 
+def datatype_of_states(states: Sequence[str]) -> str | None:
+    """Return the datatype of a column that can have some states; None if they are of no datatype.
+
+    Examples
+    --------
+    >>> datatype_of_states("ACGT-"), datatype_of_states("012"), datatype_of_states("01"), datatype_of_states(["SVO", "SOV"])
+    ('dna', 'standard', 'restriction', None)
+    """
+    for datatype, alphabet in (("dna", "ACGT"), ("rna", "ACGU"), ("protein", _AMINO_ACIDS)):
+        if [*states[: len(alphabet)]] == [*alphabet]:
+            return datatype
+    if not states or not {*states} <= {*_STATES["standard"]}:
+        return None
+    return "restriction" if [*states] == ["0", "1"] else "standard"
+
+
 def alphabet_of(datatype: str, categories: Iterable[Category]) -> tuple[Category, ...]:
     """Return the states that columns of a datatype can have, given those that occur.
 
@@ -129,6 +145,12 @@ def presence_states(categories: Iterable[Category]) -> tuple[Category, Category]
         return None
     (other,) = words.keys() - known
     return words[known.pop()], words[other]
+
+
+def absent_state(categories: Iterable[Category]) -> Category | None:
+    """Return the category that is a word for absence, or 0; None if there is not exactly one."""
+    found = [category for category in categories if str(category).lower() in _ABSENT]
+    return found[0] if len(found) == 1 else None
 
 
 def _write_like(word: str, example: Category) -> Category:

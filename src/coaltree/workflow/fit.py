@@ -34,7 +34,13 @@ from ..inference.refine import expected_heights, refine
 from ..inference.results import MCMCResult, SMCResult
 from ..inference.smc import smc
 from ..process.base import MAX_EXACT_ROWS, Process
-from ..table.character_columns import CharacterTable, declare_characters, has_characters, spell_characters
+from ..table.character_columns import (
+    CharacterTable,
+    declare_characters,
+    has_characters,
+    put_absence_first,
+    spell_characters,
+)
 from ..table.columns import Table, find_constant, missing_cells
 from ..table.encoding import EncodedTable, Encoding, describe, encode, fit_encoding
 from ..table.partition_file import read_partitions
@@ -212,6 +218,8 @@ def prepare_table(table: Table, settings: Settings) -> tuple[CharacterTable, Enc
     characters = spell_characters(table, partitions, settings.ascertainment, settings.model == "f81")
     if settings.categorical_process is not None:
         characters = characters._replace(partitions=[])
+        if settings.categorical_process.ascertainment == "present":
+            characters = characters._replace(table=put_absence_first(characters.table, characters.remarks))
     partition_of = {name: partition.name for partition in characters.partitions for name in partition.columns}
     return characters, fit_encoding(characters.table, settings.standardize, partition_of, characters.unused)
 
