@@ -1,4 +1,4 @@
-"""Extreme cells: how they are moved for the search, and which rows are odd because of them."""
+"""Extreme cells: how they are moved for the search."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import coaltree as ct
-from coaltree.inference.preparation import are_extreme, find_odd_rows, shorten_gaps
+from coaltree.inference.preparation import are_extreme, shorten_gaps
 from coaltree.predict.kernels.places import find_clusters
 from coaltree.predict.predictor import Traversal, _fill_mixed
 
@@ -77,22 +77,6 @@ def test_shorten_gaps_keeps_ordinary_columns():
     flags[:3] = 1.0
     assert shorten_gaps(flags)[0] is flags
     assert shorten_gaps(rng.exponential(size=(200, 20)))[1].any(axis=0).sum() <= 2
-
-
-def test_find_odd_rows_finds_small_groups_only():
-    levels = np.zeros((200, 3), dtype=np.intp)
-    levels[0] = 1, 1, 0
-    levels[1] = 1, 0, 0  # like row 0 in one of two
-    levels[2] = -1, -1, -1  # alone
-    levels[3] = -2, -1, 0  # one of four cells of it and row 2 is on one level
-    levels[4:7] = 0, 0, 1
-    levels[7:9] = [2, 2, 2], [2, 2, -1]  # two of four on one level, but on different sides in the third column
-    assert find_odd_rows(levels, 1).tolist() == []
-    assert find_odd_rows(levels, 2).tolist() == [2, 3, 7, 8]
-    assert find_odd_rows(levels, 3).tolist() == [0, 1, 2, 3, 7, 8]
-    assert find_odd_rows(levels, 4).tolist() == list(range(9))
-    assert find_odd_rows(levels[:100], 4).tolist() == []  # they are no exception
-    assert find_odd_rows(levels[:, :0], 2).tolist() == []
 
 
 def test_new_cells_beyond_twice_the_range_are_extreme():

@@ -15,9 +15,16 @@ import coaltree as ct
 from coaltree.errors import InputWarning
 from coaltree.inference import partition as partitions
 from coaltree.inference.kernels.partitions import log_determinants
-from coaltree.inference.partition import best_partition, partition_into, score_nodes
+from coaltree.inference.partition import (
+    Evidence,
+    best_partition,
+    find_apart,
+    node_evidence,
+    partition_into,
+    score_nodes,
+)
 from coaltree.inference.partition_chances import cluster_chances, membership_chances, number_distribution
-from coaltree.inference.principal_points import _fill, _lost_variance, principal_points
+from coaltree.inference.principal_points import PrincipalPoints, _fill, _lost_variance, principal_points
 
 
 def all_partitions(tree, node=None):
@@ -57,12 +64,13 @@ def test_best_partition_is_that_of_enumeration(n, r, seed):
     rng = np.random.default_rng(seed)
     tree = ct.simulate_tree(n, rng)
     X = rng.normal(size=(n, r)) * rng.choice([1, 10]) + 3 * rng.integers(0, 2, size=(n, 1))
-    found = best_partition(tree, X, process_over(X), 1.0, 1)
-    points, spread = principal_points(tree, X, process_over(X), 1.0, partitions.N_DIMENSIONS)
+    best = node_evidence(tree, X, X, process_over(X), 1.0).scores
+    found = best_partition(tree, best, 1)
+    points, spread, _ = principal_points(tree, X, X, process_over(X), 1.0, partitions.N_DIMENSIONS)
     scores = score_nodes(tree, points, spread)
     sums = [scores[list(nodes)].sum(axis=0).max() for nodes in all_partitions(tree)]
-    assert found.scores[found.clusters].sum() == pytest.approx(max(sums), abs=1e-9)
-    assert sorted(np.concatenate([tree.leaves_below(node) for node in found.clusters])) == list(range(n))
+    assert best[found].sum() == pytest.approx(max(sums), abs=1e-9)
+    assert sorted(np.concatenate([tree.leaves_below(node) for node in found])) == list(range(n))
 
 
 @settings(max_examples=25, deadline=None)
@@ -78,11 +86,11 @@ def test_best_partition_into_a_number_is_that_of_enumeration(n, min_size, seed):
         if total > best.get(len(large), (-np.inf,))[0]:
             best[len(large)] = total, set(large)
     for k in range(1, n + 1):
-        found = partition_into(k, tree, scores, min_size).clusters.tolist()
+        found = partition_into(k, tree, scores, min_size).tolist()
         assert len(found) == k
         if k in best:
             assert set(found) == best[k][1]
-    labels = labels_of(tree, partition_into(n, tree, scores, min_size).clusters)
+    labels = labels_of(tree, partition_into(n, tree, scores, min_size))
     assert len(set(labels)) == n
 
 
@@ -132,7 +140,34 @@ def test_scores_are_products_of_predictive_densities(r):
                 scatter = scatter + weight / (weight + 1) * np.outer(row - mean, row - mean)
                 mean = (weight * mean + row) / (weight + 1)
                 weight, nu = weight + 1, nu + 1
+            if len(rows) == 1:  # which may also be far from all others
+                alone = stats.multivariate_t.logpdf(rows[0], np.zeros(r), variance * np.eye(r), 1)
+                expected = np.logaddexp(expected, math.log(partitions.CONCENTRATION) + alone)
             assert actual[node, g] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("r", [1, 3])
+def test_rows_apart_are_more_probable_on_their_own(r):
+    """Than as the next row of their cluster, by SciPy's multivariate t distribution."""
+    rng = np.random.default_rng(r)
+    tree, share, found = ct.simulate_tree(30, rng), float(partitions.SHARES_WITHIN[3]), []
+    for away in (0.0, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0):
+        X = rng.normal(size=(30, r))
+        X[0, 0] += away
+        evidence = Evidence(np.zeros(59), PrincipalPoints(X, np.zeros((30, r)), X), 3)
+        actual = find_apart(tree, evidence, np.array([tree.root]))
+        weight, variance = share / (1 - share), np.mean(X**2)
+        total, freedom = weight + 29, partitions.FREEDOM + 30
+        alone = stats.multivariate_t(np.zeros(r), variance * np.eye(r), 1)
+        for i in range(30):
+            others = np.delete(X, i, axis=0)
+            mean, scatter = others.mean(axis=0), share * variance * (partitions.FREEDOM - 1) * np.eye(r)
+            scatter += (others - mean).T @ (others - mean) + weight * 29 / total * np.outer(mean, mean)
+            within = stats.multivariate_t(29 / total * mean, scatter * (total + 1) / (total * freedom), freedom)
+            best = math.log(29) + within.logpdf(X[i]), math.log(partitions.CONCENTRATION) + alone.logpdf(X[i])
+            assert actual[i] == (best[1] > best[0])
+        found.append(bool(actual[0]))
+    assert (found[0], found[-1]) == (False, True)
 
 
 @settings(max_examples=20, deadline=None)
@@ -187,7 +222,7 @@ def test_missing_cells_are_filled_from_the_nearest_clade_with_ten_cells(n, seed)
 def test_principal_points_keep_the_largest_variances(shape):
     """Against the singular values of the centred table."""
     X = np.random.default_rng(0).normal(size=shape) * np.linspace(1, 4, shape[1])
-    points, spread = principal_points(ct.simulate_tree(shape[0], 0), X, process_over(X), 1.0, 4)
+    points, spread, _ = principal_points(ct.simulate_tree(shape[0], 0), X, X, process_over(X), 1.0, 4)
     expected = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:4]
     np.testing.assert_allclose(np.sort(np.linalg.norm(points, axis=0))[::-1], expected, rtol=1e-5)
     assert spread.max() < 1e-5  # few cells are equal in single precision
@@ -197,7 +232,7 @@ def test_copies_of_yes_and_no_lack_as_much_as_one():
     """A column and its negative are one coordinate with twice the variance, which lacks twice as much."""
     cells = np.random.default_rng(0).integers(0, 2, size=(50, 1)).astype(float)
     tree = ct.simulate_tree(50, 0)
-    one, both = (principal_points(tree, X, process_over(X), 1.0, 4) for X in (cells, np.hstack([cells, -cells])))
+    one, both = (principal_points(tree, X, X, process_over(X), 1.0, 4) for X in (cells, np.hstack([cells, -cells])))
     np.testing.assert_allclose(both[0] ** 2, 2 * one[0] ** 2, rtol=1e-6)
     np.testing.assert_allclose(both[1], 2 * one[1], rtol=1e-6)
 
@@ -255,7 +290,7 @@ def test_probabilities_of_a_sample_are_averages_over_its_trees():
     X, _ = make_blobs(24, centers=2, n_features=2, random_state=0)
     model = fitted(X, inference="mcmc", n_chains=2, n_samples=6, random_state=0)
     assert sum(model.n_clusters_distribution_.values()) == pytest.approx(1)
-    parts = model._model._weighted_partitions
+    parts = model._model._weighted_scores
     assert len(parts) == len(model._model.sample)
     expected = sum(w * membership_chances(tree, scores, model.labels_) for tree, scores, w in parts)
     np.testing.assert_allclose(model.cluster_probabilities_, expected)

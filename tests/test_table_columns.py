@@ -1,7 +1,6 @@
 """Tables in memory: column kinds, cells, names, invalid input and the encoding."""
 
 import datetime as dt
-import re
 import warnings
 from decimal import Decimal
 
@@ -14,7 +13,6 @@ import scipy.sparse
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import coaltree as ct
 from coaltree.errors import InputError, InputWarning
 from coaltree.table.columns import (
     MAX_CATEGORIES,
@@ -1025,13 +1023,3 @@ def test_sets_in_numeric_column_make_it_categorical_with_remark():
     assert read_columns(letters).remarks == ()
     states = frame.assign(s=[0, 1, {0, 1}, 2, 2])  # as in matrices of characters
     assert read_columns(states).remarks == ()
-
-
-def test_ordinary_cells_of_separated_rows_are_not_extreme():
-    """The top of this tree separates rows together with extreme ones, whose own cells are 4.5 standard deviations away."""
-    X = np.random.default_rng(0).standard_cauchy((400, 3))
-    with pytest.warns(InputWarning, match="extreme") as caught:
-        ct.CoalescentClustering(noise=0.5, assign_outliers=False).fit(X)  # which keeps the scale of the columns
-    text = next(str(value.message) for value in caught if "extreme" in str(value.message))
-    distances = [float(value.replace(",", "")) for value in re.findall(r"from 0\), ([\d.,]*\d)", text)]
-    assert min(distances) >= 8

@@ -12,7 +12,8 @@ with the greatest evidence. One pass up the tree finds the best partition, into 
     best(node) = max(score(node), best(left) + best(right)),
 
 eq. (10.4). Groups below the minimum size pay for themselves like any cluster, so that rows far from all others are set apart and
-do not widen a cluster. With the best sum for each number of clusters below a node, one pass finds the best partition into a given
+do not widen a cluster. A row on its own may also come from a Cauchy distribution around the table, in which it hardly matters
+how far away it is. With the best sum for each number of clusters below a node, one pass finds the best partition into a given
 number. `coaltree.inference.partition_chances` has sums in place of maxima.
 
 The coordinates are those of `coaltree.inference.principal_points`.
@@ -30,7 +31,7 @@ from .._validation import check_memory
 from ..process.base import Process
 from ..tree.tree import Tree
 from .kernels.partitions import add_downwards, best_counts, best_sums, find_clusters, log_determinants
-from .principal_points import principal_points
+from .principal_points import PrincipalPoints, principal_points
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -41,66 +42,72 @@ N_DIMENSIONS, FREEDOM, CONCENTRATION = 8, 100.0, 0.05
 SHARES_WITHIN = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8])  # of the variance, that the evidence chooses from
 
 
-class Partition(NamedTuple):
-    """The best partition of the leaves of a tree into subtrees, and the scores of all nodes as clusters."""
+class Evidence(NamedTuple):
+    """The rows below each node of a tree as one cluster, see `node_evidence`."""
 
-    clusters: IntArray  # top nodes in drawing order; leaves below none of them are in groups that are too small
-    scores: FloatArray  # (n_nodes,)
+    scores: FloatArray  # (n_nodes,), log evidence
+    points: PrincipalPoints  # of the rows
+    share: int  # place of the best share of variance within
 
 
-def best_partition(
-    tree: Tree, X: FloatArray, process: Process, height: float, min_size: int, n_apart: int = 0
-) -> Partition:
-    """Return the partition of greatest evidence that a tree allows.
+def node_evidence(tree: Tree, X: FloatArray, actual: FloatArray, process: Process, height: float) -> Evidence:
+    """Return the log evidence of the rows below each node as one cluster, for the share of variance within that is best.
 
     Parameters
     ----------
     tree : Tree
-    X : ndarray of shape (n, D)
-        Its rows. NaN is a missing cell.
-    process : Process
-        A resolved one; it gives the coordinates.
-    height : float
-        Near which lineages of different clusters merge.
-    min_size : int
-        Minimum number of rows of a cluster. Without any group of that size all rows are one cluster.
-    n_apart : int, default 0
-        Number of the last merges that no cluster contains.
+    X, actual, process, height
+        See `principal_points`.
 
     Returns
     -------
-    Partition
+    Evidence
     """
-    if tree.n_leaves == 1:
-        return Partition(np.zeros(1, dtype=np.intp), np.zeros(1))
-    scores = score_nodes(tree, *principal_points(tree, X, process, height, N_DIMENSIONS))
-    scores[tree.n_nodes - n_apart :] = -np.inf
+    points = principal_points(tree, X, actual, process, height, N_DIMENSIONS)
+    scores = score_nodes(tree, points.points, points.spread)
     best = np.empty_like(scores)
     best_sums(tree.children, scores, best)
     chosen = int(best[-1].argmax())
-    apart = best[:, chosen] > scores[:, chosen]
+    return Evidence(scores[:, chosen].copy(), points, chosen)
+
+
+def best_partition(tree: Tree, scores: FloatArray, min_size: int) -> IntArray:
+    """Return the clusters of the partition of greatest evidence: their top nodes, in drawing order.
+
+    Parameters
+    ----------
+    tree : Tree
+    scores : ndarray of shape (n_nodes,)
+        Of nodes as clusters.
+    min_size : int
+        Minimum number of rows of a cluster. Leaves below none are in smaller groups. If all are, the tree is one cluster.
+
+    Returns
+    -------
+    ndarray of int
+    """
+    best = np.empty((tree.n_nodes, 1))
+    best_sums(tree.children, scores[:, None], best)
+    apart = best[:, 0] > scores
     inside = np.where(apart, 0.0, 1.0)
     add_downwards(tree.children, inside)  # the number of nodes at or above each that are not split
     clusters = np.flatnonzero(~apart & (inside == 1) & (tree.leaf_counts >= min_size))
-    return _partition(tree, clusters if len(clusters) else np.array([tree.root]), scores[:, chosen].copy())
+    return _in_drawing_order(tree, clusters) if len(clusters) else np.array([tree.root])
 
 
-def partition_into(n_clusters: int, tree: Tree, scores: FloatArray, min_size: int) -> Partition:
-    """Return the partition of greatest evidence into a given number of clusters.
+def partition_into(n_clusters: int, tree: Tree, scores: FloatArray, min_size: int) -> IntArray:
+    """Return the clusters of the partition of greatest evidence into a given number of them, in drawing order.
 
     Parameters
     ----------
     n_clusters : int
         From 1 to the number of leaves.
-    tree : Tree
-    scores : ndarray of shape (n_nodes,)
-        Of nodes as clusters.
-    min_size : int
-        Minimum number of rows of a cluster. It is halved until the tree has so many clusters of this size.
+    tree, scores, min_size
+        See `best_partition`. The minimum size is halved until the tree has so many clusters of this size.
 
     Returns
     -------
-    Partition
+    ndarray of int
     """
     while True:
         starts = np.append(0, np.cumsum(np.minimum(tree.leaf_counts // min_size, n_clusters) + 1))
@@ -113,15 +120,67 @@ def partition_into(n_clusters: int, tree: Tree, scores: FloatArray, min_size: in
     counts = np.zeros(tree.n_nodes, dtype=np.intp)
     counts[-1] = n_clusters
     find_clusters(tree.children, scores, starts, best, counts)
-    return _partition(tree, np.flatnonzero(counts), scores)
+    return _in_drawing_order(tree, np.flatnonzero(counts))
 
 
-def _partition(tree: Tree, clusters: IntArray, scores: FloatArray) -> Partition:
-    return Partition(clusters[np.argsort(tree.first_positions[clusters])], scores)
+def _in_drawing_order(tree: Tree, nodes: IntArray) -> IntArray:
+    return nodes[np.argsort(tree.first_positions[nodes])]
+
+
+def find_apart(tree: Tree, evidence: Evidence, clusters: IntArray) -> NDArray[np.bool_]:
+    """Return which rows are in none of the clusters, or more probable on their own than in theirs, given its other rows.
+
+    So a row far from all others is found wherever the tree puts it.
+
+    Parameters
+    ----------
+    tree : Tree
+    evidence : Evidence
+    clusters : ndarray of int
+        Nodes, none above another.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
+    points, spread, actual = evidence.points
+    is_apart = np.ones(tree.n_leaves, dtype=bool)
+    for node in clusters.tolist():
+        is_apart[tree.leaves_below(node)] = False
+    r = points.shape[1]
+    if r == 0:  # all rows are equal
+        return is_apart
+    variance = float((points**2 + spread).mean())
+    prior = ClusterPrior.for_variance(variance, r).at(evidence.share)
+    scale, weight = float(prior.scales[0]), float(prior.weights[0])
+    alone = math.log(CONCENTRATION) + _log_alone(actual, spread, variance)
+    for node in clusters[tree.leaf_counts[clusters] > 1].tolist():
+        rows = tree.leaves_below(node)
+        n = len(rows)
+        mean, total = points[rows].mean(axis=0), weight + n
+        scatter = (points[rows] - mean).T @ (points[rows] - mean) + np.diag(scale + spread[rows].sum(axis=0))
+        factor = np.linalg.cholesky(scatter + weight * n / total * np.outer(mean, mean))
+        away = np.linalg.solve(factor, (actual[rows] - n / total * mean).T)
+        left = np.maximum(1 - total / (total - 1) * (away**2).sum(axis=0), np.finfo(float).tiny)  # without each row
+        log_det = 2 * np.log(np.diag(factor)).sum()
+        together = prior.log_density(np.array([n]), np.array([[log_det]]))
+        others = prior.log_density(np.full(n, n - 1), (log_det + np.log(left))[:, None])
+        is_apart[rows] = math.log(n - 1) + together[0, 0] - others[:, 0] < alone[rows]
+    return is_apart
+
+
+def _log_alone(points: FloatArray, spread: FloatArray, variance: float) -> FloatArray:
+    """Return the log density of rows under a Cauchy distribution with the mean and the mean variance of the table."""
+    r = points.shape[1]
+    log_norm = math.lgamma((1 + r) / 2) - (1 + r) / 2 * math.log(math.pi) - r / 2 * math.log(variance)
+    log_density: FloatArray = log_norm - (1 + r) / 2 * np.log1p((points**2 + spread).sum(axis=1) / variance)
+    return log_density
 
 
 def score_nodes(tree: Tree, points: FloatArray, spread: FloatArray) -> FloatArray:
     """Return the log evidence of the rows below each node as one cluster, eq. (10.3), for each share of variance within.
+
+    A leaf may also come from a Cauchy distribution.
 
     Parameters
     ----------
@@ -140,12 +199,15 @@ def score_nodes(tree: Tree, points: FloatArray, spread: FloatArray) -> FloatArra
     prior = np.array([math.log(CONCENTRATION) + math.lgamma(count) for count in counts.tolist()])
     if r == 0:  # all rows are equal
         return np.repeat(prior[place, None], len(SHARES_WITHIN), axis=1)
-    cluster_prior = ClusterPrior.for_variance(float((points**2 + spread).mean()), r)
+    variance = float((points**2 + spread).mean())
+    cluster_prior = ClusterPrior.for_variance(variance, r)
     log_dets = np.empty((tree.n_nodes, len(SHARES_WITHIN)))
     sizes = tree.leaf_counts.astype(np.float64)
     log_determinants(tree.children, sizes, points, spread, cluster_prior.scales, cluster_prior.weights, log_dets)
     log_dets = cluster_prior.log_density(sizes, log_dets)
     log_dets += prior[place, None]
+    alone = math.log(CONCENTRATION) + _log_alone(points, spread, variance)
+    log_dets[: tree.n_leaves] = np.logaddexp(log_dets[: tree.n_leaves], alone[:, None])
     return log_dets
 
 

@@ -37,7 +37,6 @@ IntArray = NDArray[np.intp]
 # extreme cells
 MAX_EXTREME_SHARE = 0.05  # of a column's cells, on each side
 MIN_EXTREME_CELLS = 20  # of a column with extreme cells
-MAX_PATTERNS = 1_000  # of extreme cells in a row, that are compared in pairs
 MIN_SPREAD = 1 / MAX_STANDARDISED  # of cells that have a scale: squares of smaller differences are 0
 MIN_GAP, SHORT_GAP = 2.0, 0.5  # beside extreme cells, before and after, in units of the range of the ordinary ones
 
@@ -165,41 +164,6 @@ def _has_scale(ordered: FloatArray) -> bool:
     """Return whether cells can be extreme next to these: they are enough, and fewer than half are equal."""
     n = len(ordered)
     return n >= MIN_EXTREME_CELLS and bool(ordered[n // 4 + n // 2] - ordered[n // 4] > MIN_SPREAD)
-
-
-def find_odd_rows(levels: IntArray, min_size: int) -> IntArray:
-    """Return the rows with extreme cells that are too few to be a cluster.
-
-    Two rows are alike if at least half of the extreme cells that either has are on the same level in both, and no column is
-    extreme in both on different levels.
-
-    Parameters
-    ----------
-    levels : ndarray of int, shape (n, D)
-        See `shorten_gaps`.
-    min_size : int
-        Minimum size of a cluster: rows that are alike to so many, themselves included, are not odd.
-
-    Returns
-    -------
-    ndarray of int
-        Sorted. Empty if they are more than 5 % of all rows: then extreme cells are not odd in this table.
-    """
-    rows = np.flatnonzero(levels.any(axis=1))
-    patterns, inverse, counts = np.unique(levels[rows], axis=0, return_inverse=True, return_counts=True)
-    is_small = counts < min_size
-    if len(patterns) <= MAX_PATTERNS:
-        common = np.zeros((len(patterns), len(patterns)), dtype=np.intp)
-        conflict = np.zeros(common.shape, dtype=bool)
-        for column in patterns.T:
-            equal = column[:, None] == column
-            common += equal & (column != 0)
-            conflict |= ~equal & (column[:, None] != 0) & (column != 0)
-        sizes = np.count_nonzero(patterns, axis=1)
-        alike = ~conflict & (2 * common >= sizes[:, None] + sizes - common)
-        is_small = alike @ counts < min_size
-    odd = rows[is_small[inverse.ravel()]]
-    return odd if len(odd) <= MAX_EXTREME_SHARE * len(levels) else odd[:0]
 
 
 def fill_from_neighbors(X: FloatArray, n_real: int, *, n_neighbors: int = N_NEIGHBORS) -> FloatArray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,16 +27,26 @@ LEAST_TIE = 1e-3  # share of the cells of a column, below which equal ones lack 
 LEAST_SHARE = 1e-9  # of the largest variance, below which a component is rounding
 
 
+class PrincipalPoints(NamedTuple):
+    """The first principal components of rows, all of shape (n, r)."""
+
+    points: FloatArray  # with extreme cells nearer to the others
+    spread: FloatArray  # variances that are not known
+    actual: FloatArray  # with extreme cells where they are
+
+
 def principal_points(
-    tree: Tree, X: FloatArray, process: Process, height: float, n_dimensions: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return the first principal components of rows and the variances that are not known, both of shape (n, r).
+    tree: Tree, X: FloatArray, actual: FloatArray, process: Process, height: float, n_dimensions: int
+) -> PrincipalPoints:
+    """Return the first principal components of rows, and the variances that are not known.
 
     Parameters
     ----------
     tree : Tree
     X : ndarray of shape (n, D)
         Its rows. NaN is a missing cell.
+    actual : ndarray of shape (n, D)
+        The same, but for extreme cells, which `X` has nearer to the others.
     process : Process
         A resolved one; it gives the coordinates.
     height : float
@@ -43,11 +54,13 @@ def principal_points(
     n_dimensions : int
         The largest r; fewer if the other components have no variance.
     """
-    forest = process.forest(X, len(X))
+    tables = (X,) if actual is X else (X, actual)
     columns: list[FloatArray] = []
     lacking: list[FloatArray] = []
+    moves: list[FloatArray] = []  # of extreme cells
     previous = np.full(len(X), np.nan)
-    for coordinates in process.lineage_points(forest, len(X), height):
+    parts = [process.lineage_points(process.forest(table, len(X)), len(X), height) for table in tables]
+    for coordinates, *others in zip(*parts, strict=True):
         column = coordinates.astype(np.float64)
         known = ~np.isnan(column)
         if not known.any():
@@ -66,9 +79,12 @@ def principal_points(
             column, lost[~known] = _fill(tree, column, known)
         columns.append(column - column.mean())
         lacking.append(lost)
+        moves += [np.nan_to_num(other - coordinates).astype(np.float64) for other in others]
     points, spread = (np.array(part, dtype=np.float64).reshape(-1, tree.n_leaves) for part in (columns, lacking))
     axes = _principal_axes(points, n_dimensions)
-    return np.ascontiguousarray(points.T @ axes), np.ascontiguousarray(spread.T @ axes**2)
+    near = np.ascontiguousarray(points.T @ axes)
+    far = near + np.array(moves).T @ axes if moves else near
+    return PrincipalPoints(near, np.ascontiguousarray(spread.T @ axes**2), far)
 
 
 def _principal_axes(points: FloatArray, n_dimensions: int) -> FloatArray:

@@ -197,12 +197,7 @@ class _ExtremeCells(NamedTuple):
     dominant: bool  # whether one cell has nearly all of the variance
 
 
-def describe_tails(
-    table: Table,
-    codes: Mapping[str, FloatArray],
-    separated: Mapping[str, IntArray],
-    shortened: Mapping[str, IntArray],
-) -> list[str]:
+def describe_tails(table: Table, codes: Mapping[str, FloatArray], shortened: Mapping[str, IntArray]) -> list[str]:
     """Describe in a sentence which cells are so extreme that the others hardly count.
 
     Parameters
@@ -210,8 +205,6 @@ def describe_tails(
     table : Table
     codes : mapping of str to ndarray
         The real columns in use, by name, after their power transform if there is one.
-    separated : mapping of str to ndarray of int
-        For a column name, rows that the top of the tree separates because of this column.
     shortened : mapping of str to ndarray of int
         For a column name, rows whose extreme cells were moved nearer to the others before the search for a tree.
 
@@ -225,13 +218,12 @@ def describe_tails(
         if column.name not in codes:
             continue
         dominant = _find_dominant_cell(codes[column.name])
-        rows: IntArray | None = shortened.get(column.name, separated.get(column.name))
+        rows: IntArray | None = shortened.get(column.name)
         if rows is None and dominant is not None:
             rows = np.array([dominant])
         if rows is None:
             continue
         ranked_cells = _rank_cells(column.values, codes[column.name], rows)
-        # Rows that the tree separates together with an extreme one may have ordinary cells.
         cells = [cell for cell in ranked_cells if cell.distance >= MIN_EXTREME_DISTANCE]
         if cells:
             extremes.append(_ExtremeCells(column, cells, dominant is not None))
@@ -247,14 +239,9 @@ def describe_tails(
     effects = []
     moved = [tail.column.name in shortened for tail in extremes]
     if any(moved):
-        effects.append(
-            f"the tree takes {pronoun} to be nearer to the others, and {'its row' if is_one_cell else 'their rows'} for "
-            f"{'an outlier' if is_one_cell else 'outliers'}"
-        )
+        effects.append(f"the tree takes {pronoun} to be nearer to the others")
     if any(tail.dominant for tail, is_moved in zip(extremes, moved, strict=True) if not is_moved):
         effects.append(f"next to {pronoun}, all others look the same")
-    if any(tail.column.name in separated and not is_moved for tail, is_moved in zip(extremes, moved, strict=True)):
-        effects.append(f"the top of the tree only separates {'its row' if is_one_cell else 'their rows'}")
     helps = any(_power_helps(tail, codes[tail.column.name]) for tail in extremes)
     return [
         f"{'A cell is' if is_one_cell else 'Cells are'} extreme in {'column' if is_one_column else 'columns'} "

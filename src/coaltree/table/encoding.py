@@ -277,7 +277,6 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
 def describe(
     table: Table,
     encoding: Encoding,
-    separated: Mapping[str, IntArray] | None = None,
     shortened: Mapping[str, IntArray] | None = None,
 ) -> list[str]:
     """Return notes on a table, one sentence each: above all, which columns are ignored.
@@ -288,8 +287,6 @@ def describe(
         The rows of the fit.
     encoding : Encoding
         Its encoding.
-    separated : mapping of str to ndarray of int, optional
-        For a column name, rows that the top of the tree separates because of this column.
     shortened : mapping of str to ndarray of int, optional
         For a column name, rows whose extreme cells were moved nearer to the others before the search for a tree.
 
@@ -330,7 +327,7 @@ def describe(
         if informative and column.name not in encoding.partitions  # sites of an alignment are often equal
     ]
     sentences += describe_copies(used)
-    sentences += describe_tails(table, _real_values(table, encoding), separated or {}, shortened or {})
+    sentences += describe_tails(table, _real_values(table, encoding), shortened or {})
     if missing:
         sentences.append(
             f"{count(len(missing), 'column has', 'columns have')} no observed cell and "

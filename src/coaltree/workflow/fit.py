@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._cut import Cut
 from .._progress import Progress
 from .._random import as_generator
 from ..errors import InputWarning
 from ..inference.averaging import average_trees
 from ..inference.executors import open_client
-from ..inference.flat_clusters import find_stray_rows, min_cluster_rows
 from ..inference.greedy import GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
 from ..inference.preparation import (
@@ -26,7 +24,6 @@ from ..inference.preparation import (
     Arrangement,
     arrange,
     fill_from_neighbors,
-    find_odd_rows,
     round_cells,
     sort_rows,
 )
@@ -46,7 +43,6 @@ from ..table.encoding import EncodedTable, Encoding, describe, encode, fit_encod
 from ..table.partition_file import read_partitions
 from ..tree.edit import renumber_leaves
 from ..tree.sample import TreeSample
-from ..tree.tree import Tree
 from .model import FittedModel, FloatArray, IntArray
 from .processes import (
     Templates,
@@ -137,11 +133,6 @@ def fit_model(
                 result = _run_greedy(process, tree_matrix, tree_table, run)
     if progress:
         progress(1.0, "")
-    if isinstance(result, GreedyResult):
-        stray_rows = _find_stray_rows(result.tree, encoded, settings)
-        process_remarks = result.process.remarks(result.tree, tree_matrix)
-    else:
-        stray_rows, process_remarks = {}, result.remarks
     model = FittedModel(
         settings=replace(settings, client=None),  # a connection cannot be copied or stored
         encoding=encoding,
@@ -154,8 +145,8 @@ def fit_model(
         neighbor_recall=result.neighbor_recall if isinstance(result, GreedyResult) else None,
         remarks=[
             *characters.remarks,
-            *describe(table, encoding, stray_rows, _find_moved_rows(levels, encoded, settings)),
-            *process_remarks,
+            *describe(table, encoding, _find_moved_rows(levels, encoded)),
+            *(result.process.remarks(result.tree, tree_matrix) if isinstance(result, GreedyResult) else result.remarks),
         ],
         constants=[find_constant(column) for column in table.columns],
         incomplete_columns=tuple(j for j, column in enumerate(table.columns) if missing_cells(column).any()),
@@ -183,24 +174,14 @@ def share_progress(progress: Progress | None, low: float, high: float) -> Progre
     return progress and (lambda share, words: progress(low + (high - low) * share, words))
 
 
-def _find_stray_rows(tree: Tree, encoded: EncodedTable, settings: Settings) -> dict[str, IntArray]:
-    """Return rows that the top of the tree separates because of one column, by the name of the column."""
-    if not isinstance(settings, ClusterSettings):  # only clusters have a minimum size
-        return {}
-    min_size = min_cluster_rows(settings.min_cluster_size, tree.n_leaves, settings.n_clusters)
-    return {encoded.real_names[j]: rows for j, rows in find_stray_rows(tree, encoded.real, min_size).items()}
-
-
-def _find_moved_rows(levels: IntArray, encoded: EncodedTable, settings: Settings) -> dict[str, IntArray]:
-    """Return rows that are extreme in one or two columns and too few to be a cluster, for each column with extreme cells.
+def _find_moved_rows(levels: IntArray, encoded: EncodedTable) -> dict[str, IntArray]:
+    """Return rows that are extreme in one or two columns, for each column with extreme cells.
 
     Of rows that are extreme in more columns, no single cell is to blame.
     """
-    cut = settings if isinstance(settings, ClusterSettings) else Cut()
-    odd = find_odd_rows(levels, min_cluster_rows(cut.min_cluster_size, len(levels), cut.n_clusters))
-    named = odd[np.count_nonzero(levels[odd], axis=1) <= 2]
+    is_named = np.count_nonzero(levels, axis=1) <= 2
     columns = np.flatnonzero(levels.any(axis=0)).tolist()
-    return {encoded.real_names[j]: named[levels[named, j] != 0] for j in columns}
+    return {encoded.real_names[j]: np.flatnonzero(is_named & (levels[:, j] != 0)) for j in columns}
 
 
 def read_characters_as_asked(table: Table, settings: Settings) -> Table:

@@ -19,18 +19,12 @@ from .._cut import Cut, change_cut, check_cut, describe_cut, explicit_rule
 from .._progress import Progress, print_progress
 from .._validation import check_memory
 from ..errors import InputError
-from ..inference.flat_clusters import (
-    are_exceptions,
-    find_outliers,
-    flat_clusters,
-    hang_above,
-    min_cluster_rows,
-)
+from ..inference.flat_clusters import are_exceptions, flat_clusters, min_cluster_rows
 from ..inference.greedy import GreedyResult, greedy
-from ..inference.partition import Partition, best_partition, partition_into
+from ..inference.partition import Evidence, best_partition, find_apart, node_evidence, partition_into
 from ..inference.partition_chances import membership_chances, number_distribution
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
-from ..inference.preparation import are_extreme, find_odd_rows
+from ..inference.preparation import are_extreme
 from ..inference.results import MCMCResult
 from ..predict.calibration import MIN_HIDDEN, fit_concentrations, hide_cells, levels_by_column, spread_ties
 from ..predict.known_rows import KnownRows
@@ -46,7 +40,7 @@ from ..table.cells import Category
 from ..table.columns import RealColumn, Table
 from ..table.encoding import EncodedTable, Encoding, encode, encoded_columns, read_new_rows
 from ..table.labels import count, listing
-from ..tree.cut import cut_by_agreement, resolution_to_height
+from ..tree.cut import cut_by_agreement, cut_nodes, resolution_to_height
 from ..tree.edit import ancestor, without_leaves
 from ..tree.sample import TreeSample, co_clustering_matrix, find_row
 from ..tree.tree import Tree
@@ -144,9 +138,6 @@ class FittedModel:
     prediction_seed: int = 0
     known_predictor: Predictor | None = None  # None until the trees have been drawn
     known_concentrations: FloatArray | None = None  # None until intervals have been calibrated
-    _partitions: dict[int, tuple[Tree, Partition]] = field(
-        default_factory=dict, init=False, repr=False
-    )  # by minimum size
 
     @property
     def tree(self) -> Tree:
@@ -177,14 +168,9 @@ class FittedModel:
         ]
 
     @cached_property
-    def _tree_table(self) -> tuple[FloatArray, IntArray]:
-        """The encoded table that the tree was found in, and the levels of extreme cells."""
-        return shorten_tails(self.matrix, self.encoding, self.settings)
-
-    @property
     def tree_matrix(self) -> FloatArray:
         """The encoded table of the tree and its log joint: extreme cells are nearer to the others, see `shorten_tails`."""
-        return self._tree_table[0]
+        return shorten_tails(self.matrix, self.encoding, self.settings)[0]
 
     @cached_property
     def tails(self) -> Tails | None:
@@ -248,44 +234,46 @@ class FittedModel:
         check_cut(cut, self.tree.n_leaves)
         if self.sample is not None:
             return self._cut_sample(self.sample, cut)
-        tree, partition = self._partition(cut)
-        return flat_clusters(tree, self.tree_matrix, self.process, cut, RATE, partition)
+        clusters = self._clusters(cut)
+        outliers = np.zeros(self.tree.n_leaves, dtype=bool) if cut.assign_outliers else self._find_apart(clusters)
+        return flat_clusters(self.tree, self.tree_matrix, self.process, clusters, outliers)
 
-    def _partition(self, cut: Cut) -> tuple[Tree, Partition]:
-        """Return the best partition, of all or into a given number, and its tree.
-
-        In it, rows with extreme cells that are too few for a cluster are apart.
-        """
+    def _clusters(self, cut: Cut) -> IntArray:
+        """Return the nodes of the tree that are the clusters."""
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, cut.n_clusters)
-        if min_size not in self._partitions:
-            odd = find_odd_rows(self._tree_table[1], min_size)
-            tree = hang_above(self.tree, odd)
-            self._partitions[min_size] = tree, self._best_partition(tree, min_size, len(odd))
-        tree, best = self._partitions[min_size]
-        if cut.n_clusters is None:
-            return tree, best
-        return tree, partition_into(int(cut.n_clusters), tree, best.scores, min_size)
+        if explicit_rule(cut) is None:
+            return best_partition(self.tree, self._evidence.scores, min_size)
+        if cut.n_clusters is not None:
+            return partition_into(int(cut.n_clusters), self.tree, self._evidence.scores, min_size)
+        return np.array(cut_nodes(self.tree, cut, min_size, RATE))
 
-    def _best_partition(self, tree: Tree, min_size: int = 1, n_apart: int = 0) -> Partition:
-        return best_partition(tree, self.tree_matrix, self.process, 1 / (2 * RATE), min_size, n_apart)
+    def _find_apart(self, clusters: IntArray) -> NDArray[np.bool_]:
+        return find_apart(self.tree, self._evidence, clusters)
 
     @cached_property
-    def _weighted_partitions(self) -> list[tuple[Tree, FloatArray, float]]:
+    def _evidence(self) -> Evidence:
+        """The evidence of the rows below each node of the tree as one cluster."""
+        return self._evidence_of(self.tree)
+
+    def _evidence_of(self, tree: Tree) -> Evidence:
+        return node_evidence(tree, self.tree_matrix, self.matrix, self.process, 1 / (2 * RATE))
+
+    @cached_property
+    def _weighted_scores(self) -> list[tuple[Tree, FloatArray, float]]:
         """Trees with the scores of their nodes as clusters and weights: one, or those of the sample, thinned."""
         if self.sample is None:
-            tree, partition = self._partition(self.cluster_settings)
-            return [(tree, partition.scores, 1.0)]
+            return [(self.tree, self._evidence.scores, 1.0)]
         indices = np.unique(np.linspace(0, len(self.sample) - 1, MAX_PREDICTION_TREES).round().astype(int)).tolist()
         trees = [self.sample.trees[k] for k in indices]
         weights = self.sample.weights[indices] / self.sample.weights[indices].sum()
-        return [(tree, self._best_partition(tree).scores, w) for tree, w in zip(trees, weights.tolist(), strict=True)]
+        return [(tree, self._evidence_of(tree).scores, w) for tree, w in zip(trees, weights.tolist(), strict=True)]
 
     @cached_property
     def number_chances(self) -> FloatArray:
         """The probability of each number of clusters, from 0 on, over the partitions that the tree or trees allow."""
         min_size = min_cluster_rows(self.cluster_settings.min_cluster_size, self.tree.n_leaves)
         chances = np.zeros(2)
-        for tree, scores, weight in self._weighted_partitions:
+        for tree, scores, weight in self._weighted_scores:
             own = number_distribution(tree, scores, min_size)
             chances = np.pad(chances, (0, max(len(own) - len(chances), 0)))
             chances[: len(own)] += weight * own
@@ -298,10 +286,7 @@ class FittedModel:
         """The mean probability, over the other rows of each cluster, that a row is in one cluster with them."""
         assert self.labels is not None
         return sum(
-            (
-                weight * membership_chances(tree, scores, self.labels)
-                for tree, scores, weight in self._weighted_partitions
-            ),
+            (weight * membership_chances(tree, scores, self.labels) for tree, scores, weight in self._weighted_scores),
             start=np.zeros((len(self.labels), self.n_clusters)),
         )
 
@@ -347,7 +332,7 @@ class FittedModel:
 
     def _find_outliers(self, cut: Cut) -> IntArray:
         """Return rows that are far from all others; in a sample, most trees must leave them outside of clusters, too."""
-        outliers = find_outliers(*self._partition(cut))
+        outliers = np.flatnonzero(self._find_apart(self._clusters(cut)))
         if self.sample is None or not len(outliers):
             return outliers
         outside = np.flatnonzero(self._cut_sample(self.sample, replace(cut, assign_outliers=False)) < 0)
