@@ -819,6 +819,27 @@ def test_new_rows_may_have_states_that_the_fit_lacks():
     assert scores[0] < scores[1]
 
 
+@pytest.mark.parametrize(("fitted", "new"), [("dna", "protein"), ("protein", "dna"), ("standard", "rna")])
+def test_new_rows_of_another_datatype_are_refused(fitted, new, tmp_path, monkeypatch, capsys):
+    command = command_in(tmp_path, monkeypatch, capsys)
+    for datatype, letters in (("dna", "ACGT"), ("rna", "ACGU"), ("protein", "MKLV"), ("standard", "0101")):
+        rows = "\n".join(f"{name} {letters}{letters[k]}" for k, name in enumerate("abc"))
+        header = f"#NEXUS begin data; dimensions ntax=3 nchar=5; format datatype={datatype}; charlabels s1 s2 s3 s4 s5;"
+        Path(f"{datatype}.nex").write_text(f"{header} matrix\n{rows}\n; end;")
+    assert command("fit", f"{fitted}.nex", "-o", "out", "--ascertainment", "all")[0] == 0
+    check_sentence(
+        command("score", "out/model.coaltree", f"{new}.nex"),
+        "'s1'",
+        new,
+        fitted if fitted != "standard" else "no molecule",
+    )
+    model = ct.load_model("out/model.coaltree")
+    for library in ("pandas", "polars"):
+        with refused(f"Column s1 {new} alignment datatype"):
+            model.score_samples(ct.read_characters(f"{new}.nex", library=library))
+        assert np.isfinite(model.score_samples(ct.read_characters(f"{fitted}.nex", library=library))).all()
+
+
 def test_scores_of_all_new_rows_add_up_to_one():
     """The predictive density of characters is a distribution over all sequences."""
     model = fit(characters("dna", "AACC", "GGGT"))

@@ -253,6 +253,7 @@ class TestSets:
             ("12S 'the end'", [4, 5, 10]),
             ("EARLY 9", [1, 2, 3, 9]),  # names do not depend on case
             ("colour 'tail length'", [6, 7]),
+            ("colour tail_length", [6, 7]),
             ("remainder", [6, 7, 8, 9]),
             ("6 remainder", [6, 7, 8, 9]),
         ],
@@ -465,7 +466,7 @@ class TestDialects:
             "Pan sp. (nov)": ["{01}", "?", "?"],
             "C": ["2", "1", "0"],
         }
-        assert [column.name for column in characters.columns] == ["Skull, shape", "tail length", "character3"]
+        assert [column.name for column in characters.columns] == ["Skull, shape", "tail_length", "character3"]
 
     def test_mrbayes_file_is_read(self):
         characters = parse_nexus(MRBAYES, "x.nex")
@@ -666,7 +667,7 @@ class TestFrames:
         frame = ct.read_characters(EXAMPLE)
         assert frame.shape == (9, 60)
         assert frame.index[0] == "Homo_sapiens"
-        assert frame.loc["Hylobates lar", "site30"] == frozenset("AG")
+        assert frame.loc["Hylobates_lar", "site30"] == frozenset("AG")
         assert str(frame["site1"].dtype) == "category"
         assert list(frame["site1"].cat.categories) == ["A", "C", "G", "T"]
         assert frame.attrs["partitions"]["second_gene"] == [f"site{k}" for k in range(31, 61)]

@@ -210,7 +210,9 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
         # Gaps are read as in the fit.
         are_states = any(GAP_STATE in categories for categories in categories_by_name.values())
         with notes.time_step("reading"), notes.capture_warnings():
-            return read_any_file(table, {**settings, "gaps": "state" if are_states else "missing"})
+            file = read_any_file(table, {**settings, "gaps": "state" if are_states else "missing"})
+        encoding.check_datatypes(file.datatypes)
+        return file
     header, id_column = read_header(table), settings["id_column"]
     dropped_columns = match_columns(header, settings["drop"], "--drop", table.name)
     if id_column is None and model.id_column in header and model.id_column not in dropped_columns:

@@ -224,7 +224,7 @@ SamplesOption = Annotated[
     typer.Option(
         metavar="N",
         parser=parse_samples,
-        help="mcmc: trees sampled by each chain, 1000 by default; auto samples until the chains have converged.",
+        help="mcmc: trees sampled by each chain with its warm-up, 1000 by default; auto: until the chains have converged.",
         rich_help_panel=MODEL,
     ),
 ]

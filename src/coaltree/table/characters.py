@@ -125,7 +125,10 @@ def parse_phylip(text: str, source: str, gaps: Gaps = "missing", datatype: str |
             return _to_characters(rows, source, gaps, datatype)
     # With one line per taxon, both relaxed readings are the same; with more lines, most files are interleaved.
     line, words = problems[1] if len(lines) - 1 > n_taxa else problems[0]  # type: ignore[misc]
-    raise InputError(f"{source}, line {line or lines[-1][0]}: {words}.")
+    raise InputError(
+        f"{source}, line {line or lines[-1][0]}: {words}. A name ends at its first blank, or, in strict files, after "
+        f"{NAME_LENGTH} characters: write names with underscores instead of blanks."
+    )
 
 
 def _read_sequential(lines: list[tuple[int, str]], n_taxa: int, n_characters: int, strict: bool) -> list[Row]:

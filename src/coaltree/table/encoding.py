@@ -16,11 +16,12 @@ from ..errors import InputError, InputWarning
 from .cells import Category, FloatArray, IntArray, is_set
 from .column_warnings import describe_copies, describe_tails
 from .columns import RealColumn, Table, read_with_categories
-from .inputs import Source, array_names, open_source
+from .inputs import Source, array_names, find_datatypes, open_source
 from .labels import count, listing, row_label
 from .limits import MAX_RAW_NUMBER
 from .notation import Notation
 from .scaling import ColumnScale, PowerTransform
+from .symbols import MOLECULES, datatype_of_states
 
 Kind: TypeAlias = Literal["real", "categorical"]
 
@@ -83,6 +84,16 @@ class Encoding:
         incomplete = np.isnan(matrix)
         incomplete[:, n_real:] |= is_set(matrix[:, n_real:])
         return incomplete
+
+    def check_datatypes(self, datatypes: Mapping[str, str]) -> None:
+        """Raise if columns of new rows hold other molecules than those of the fit, whose letters mean other things."""
+        for name, categories in self.categories_by_name.items():
+            known, new = datatype_of_states([*map(str, categories)]), datatypes.get(name)
+            if new is not None and name in self.partitions and new != known and {new, known} & {*MOLECULES}:
+                raise InputError(
+                    f"Column {quote(name)} is {new}, but was {known if known in MOLECULES else 'no molecule'} when the model was "
+                    "fit: pass an alignment of the same datatype, with the same sites."
+                )
 
     @cached_property
     def categories_by_name(self) -> Mapping[str, tuple[Category, ...]]:
@@ -427,6 +438,7 @@ def read_new_rows(
     if unseen not in ("missing", "error"):
         raise InputError(f"unseen is {unseen!r}; it must be 'missing' or 'error'.")
     source = open_source(X)
+    encoding.check_datatypes(find_datatypes(X))
     if _match_by_name(source, encoding):
         position = dict(zip(source.names, source.positions, strict=True))
         positions = tuple(position[name] for name in encoding.column_names)

@@ -163,7 +163,8 @@ class CharacterSets:
     def resolve(self, blocks: Sequence[BlockRange], names: Sequence[str]) -> dict[str, list[int]]:
         """Return the characters of each charset and of each part of a partition, counted from 0; see also `failures`."""
         self._blocks = blocks
-        self._by_name = {name.lower(): {j} for j, name in reversed(list(enumerate(names)))}
+        # Underscores and blanks are the same here, because a name may be in quotes in one place only.
+        self._by_name = {name.replace("_", " ").lower(): {j} for j, name in reversed(list(enumerate(names)))}
         self._n_characters = len(names)
         self._taken = set[int]()  # by the charsets before the one that is read
         for key in self.charsets:
@@ -281,7 +282,7 @@ class CharacterSets:
 
         def find(name: str) -> Collection[int] | None:
             key = name.lower()
-            positions = self._by_name.get(key)
+            positions = self._by_name.get(key.replace("_", " "))
             if key in self.charsets:
                 if key not in self._positions:
                     raise SetError(f"names the CHARSET {quote(name)}, which is defined by it")

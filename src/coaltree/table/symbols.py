@@ -57,6 +57,9 @@ DATATYPES = (*_STATES, "continuous")
 CHARACTER_DATATYPES = (*_STATES, "cognates")
 """Those with a model of the field. Cognate sets are of lists of words."""
 
+MOLECULES = ("dna", "rna", "protein")
+"""Those whose letters are parts of molecules."""
+
 BINARY_DATATYPES = ("restriction", "cognates")
 """Those with the states absent and present."""
 
@@ -83,7 +86,7 @@ def datatype_of_states(states: Sequence[str]) -> str | None:
     >>> datatype_of_states("ACGT-"), datatype_of_states("012"), datatype_of_states("01"), datatype_of_states(["SVO", "SOV"])
     ('dna', 'standard', 'restriction', None)
     """
-    for datatype, alphabet in (("dna", "ACGT"), ("rna", "ACGU"), ("protein", _AMINO_ACIDS)):
+    for datatype, alphabet in zip(MOLECULES, ("ACGT", "ACGU", _AMINO_ACIDS), strict=True):
         if [*states[: len(alphabet)]] == [*alphabet]:
             return datatype
     if not states or not {*states} <= {*_STATES["standard"]}:
