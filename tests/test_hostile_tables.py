@@ -3,6 +3,7 @@
 import datetime as dt
 import gzip
 import os
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -495,6 +496,20 @@ except InputError as error:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("t.csv.gz has more than ")
     assert "MiB" in done.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is limited as on Linux")
+@pytest.mark.parametrize(("mib", "code"), [(300, 2), (1000, 0)])
+def test_command_line_needs_a_gigabyte_of_addresses(tmp_path, mib, code):
+    """A fit reserves 1.5 GB where nothing limits it; libraries abort, or try forever, where they get too little."""
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n2,3\n3,5\n")
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({mib} * 2**20,) * 2)"
+    script = (
+        f"{limit}; import sys; from coaltree.__main__ import main; sys.argv[1:] = ['fit', 't.csv', '--dry-run']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == code
+    assert code == 0 or re.fullmatch(r"coaltree: .*300 MB.*1000 MB.*\n", done.stderr)
 
 
 def test_signals_of_equal_rows_without_noise_are_zero():

@@ -375,6 +375,11 @@ def test_decimal_commas_are_read(write, name, delimiter):
     assert file.frame.rows() == [(1.5, -1234.25, "u"), (2.0, None, "1,5"), (0.0015, 0.5, "v")]
 
 
+def test_digits_of_other_scripts_are_read_next_to_decimal_commas(write):
+    with pytest.warns(InputWarning, match="decimal commas"):
+        assert read_file(write("n;v\na;1,5\nb;٣\nc;4,5\n")).frame.rows() == [(1.5,), (3.0,), (4.5,)]
+
+
 def test_thousands_points_next_to_decimal_commas(write):
     with pytest.warns(InputWarning) as caught:
         file = read_file(write("name;a;b;c;d\nx;1,5;1.234;0.234;1.5\ny;2;999;0.5;2.25\n"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import os
 import signal
 import sys
 from importlib.util import find_spec
@@ -9,6 +12,11 @@ from types import FrameType
 from typing import NoReturn
 
 _NEEDED = ("typer", "rich", "polars", "matplotlib")
+
+
+# Of addresses; with less, libraries end the process without a word. Set by `python tools/campaign.py "memory limits"`.
+MIN_ADDRESSES = 1000 * 2**20
+_M_ARENA_MAX = -8  # the option of mallopt in glibc
 
 
 class Interrupt:
@@ -26,8 +34,30 @@ class Interrupt:
         raise KeyboardInterrupt
 
 
+def fit_into_limit() -> None:
+    """Use few addresses where they are limited (``ulimit -v``): libraries reserve up to 100 MB for each of their threads."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return
+    if limit < MIN_ADDRESSES:
+        print(
+            f"coaltree: the limit of memory is {limit >> 20} MB (ulimit -v), too little for the libraries; allow at least "
+            f"{MIN_ADDRESSES >> 20} MB.",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+
+
 def main() -> None:
     """Run the command line."""
+    fit_into_limit()
     absent = [name for name in _NEEDED if find_spec(name) is None]
     if absent:
         print(

@@ -332,11 +332,11 @@ def _warn_delimiter(source: str, delimiter: str, expected: str) -> None:
 
 # A comma may be a decimal comma only where it does not separate fields.
 _DECIMAL_COMMA_DELIMITERS = (";", "\t")
-_DECIMAL_COMMA = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)?(,\d+)?([eE][+-]?\d+)?$"
-_GROUPED_BY_POINTS = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)$"
-_GROUPED_BY_COMMAS = r"^[+-]?[1-9]\d{0,2},\d{3}$"
-_DATE = r"^\d{4}-\d{2}-\d{2}$"
-_DATETIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}([.]\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?$"
+_DECIMAL_COMMA = r"^[+-]?([0-9]{1,3}(\.[0-9]{3})+|[0-9]+)?(,[0-9]+)?([eE][+-]?[0-9]+)?$"
+_GROUPED_BY_POINTS = r"^[+-]?([0-9]{1,3}(\.[0-9]{3})+|[0-9]+)$"
+_GROUPED_BY_COMMAS = r"^[+-]?[1-9][0-9]{0,2},[0-9]{3}$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_DATETIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?$"
 _N_CELLS_AT_ONCE = 2**20
 
 
