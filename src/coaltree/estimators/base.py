@@ -141,7 +141,7 @@ SHARED_ATTRIBUTES = """process_ : Process
         Log of the estimated evidence ``p(x)`` of the encoded table, averaged over all trees; only with ``inference="smc"``.
     log_joint_ : float
         ``log p(x, tree)`` of the encoded table and `tree_` under `process_`. It is lower than that of the greedy tree, because
-        merges that the data cannot order are at their expected heights instead of the most probable ones.
+        merges that the data cannot order are spread over heights instead of at the most probable ones.
     log_likelihood_ : float
         ``log p(x | tree)`` of the encoded table.
     log_ratios_ : ndarray of shape (n_samples - 1,)

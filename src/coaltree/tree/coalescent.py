@@ -72,6 +72,38 @@ def log_prior(tree: Tree) -> float:
     return 0.0 - float(np.sum(pair_counts(tree.n_leaves) * np.diff(tree.heights[tree.n_leaves - 1 :])))
 
 
+def spread_heights(tree: Tree) -> Tree:
+    """Return the tree with merges at one height drawn apart, as waiting times of the coalescent are expected to be.
+
+    The first merge at a height stays where it is. Those that follow at the same height are spread up to the next greater one,
+    and those at height 0 above the leaves: the wait for the merge of m lineages is in proportion to its expectation,
+    ``2 / (m (m - 1))``. Above the greatest height waits are as long as expected.
+
+    Parameters
+    ----------
+    tree : Tree
+
+    Returns
+    -------
+    Tree
+        With the same merges in the same order, and heights that strictly increase.
+    """
+    heights = tree.heights[tree.n_leaves - 1 :]  # of a leaf, and of the merges
+    expected = np.append(0.0, np.cumsum(1 / pair_counts(tree.n_leaves)))
+    fixed = np.append(0, 1 + np.flatnonzero(np.diff(heights) > 0))
+    spread = np.interp(expected, expected[fixed], heights[fixed])
+    last = fixed[-1]
+    spread[last:] = heights[last] + (expected[last:] - expected[last])
+    return Tree(tree.children, np.append(np.zeros(tree.n_leaves), _strictly_increasing(spread)[1:]), tree.leaf_names)
+
+
+def _strictly_increasing(heights: FloatArray) -> FloatArray:
+    """Return non-negative heights made strictly increasing, with steps of at least one unit in the last place."""
+    steps = np.arange(len(heights))
+    bits = (heights + 0.0).view(np.int64) - steps  # the bits of non-negative numbers sort like the numbers
+    return np.asarray((np.maximum.accumulate(bits) + steps).view(np.float64))
+
+
 def simulate_tree(n: int, random_state: RandomState = None, *, leaf_names: Sequence[str] | None = None) -> Tree:
     """Draw a tree from Kingman's coalescent.
 

@@ -27,7 +27,7 @@ from ..inference.preparation import (
     round_cells,
     sort_rows,
 )
-from ..inference.refine import expected_heights, refine
+from ..inference.refine import refine
 from ..inference.results import MCMCResult, SMCResult
 from ..inference.smc import smc
 from ..process.base import MAX_EXACT_ROWS, Process
@@ -41,6 +41,7 @@ from ..table.character_columns import (
 from ..table.columns import Table, find_constant, missing_cells
 from ..table.encoding import EncodedTable, Encoding, describe, encode, fit_encoding
 from ..table.partition_file import read_partitions
+from ..tree.coalescent import spread_heights
 from ..tree.edit import renumber_leaves
 from ..tree.sample import TreeSample
 from .model import FittedModel, FloatArray, IntArray
@@ -250,7 +251,10 @@ def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run
             filled=search_matrix is not sorted_matrix,
             n_jobs=settings.n_jobs,
         )
-        tree = expected_heights(tree, sorted_matrix, result.process, only_ties=True)
+        if any(
+            part.noisy for part in result.process.columns(sorted_matrix[:1])
+        ):  # which puts many merges at one height
+            tree = spread_heights(tree)
     tree = renumber_leaves(tree, rows, run.row_names)
     return replace(explain(tree, matrix, process), search=result.search, neighbor_recall=result.neighbor_recall)
 

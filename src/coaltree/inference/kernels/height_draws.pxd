@@ -1,22 +1,17 @@
 cimport cython
 from coaltree cimport _math as math
-from coaltree cimport _stop as stop
 from coaltree.inference.kernels cimport history as tree
 from coaltree.process.kernels cimport messages as op
 
 cdef Py_ssize_t NONE, TRIES
 
 
-@cython.locals(pair=op.Pair, place=op.Place, sweep=Py_ssize_t, k=Py_ssize_t)
-cpdef sweep_heights(
-    op.Forest forest, tree.History history, unsigned char[::1] free, double[:, :, ::1] uniforms, double[::1] totals
-)
 @cython.locals(
     n=Py_ssize_t, count=Py_ssize_t, node=Py_ssize_t, before=Py_ssize_t, first=Py_ssize_t, second=Py_ssize_t,
     parent=Py_ssize_t, following=Py_ssize_t, gain=double,
 )
 cdef double sweep_once(
-    op.Forest forest, tree.History history, unsigned char[::1] free, double[:, :, ::1] uniforms, Py_ssize_t sweep,
+    op.Forest forest, tree.History history, double[:, :, ::1] uniforms, Py_ssize_t sweep,
     op.Pair pair, op.Place place,
 ) noexcept nogil
 @cython.locals(

@@ -15,38 +15,20 @@ is new, and on the way up, when what lies below is: the messages that it needs a
 from __future__ import annotations
 
 from ... import _math as math
-from ... import _stop as stop
 from ...process.kernels import messages as op
 from . import history as tree
-
-try:
-    import cython
-except ImportError:
-    from ..._nocython import cython
 
 NONE = -1
 TRIES = 15  # of a draw: then the height stays, which leaves the density as it is, too
 UNIFORMS = TRIES + 1  # that a draw takes
 
 
-def sweep_heights(forest, history, free, uniforms, totals):
-    """Draw the heights of `free` merges, twice in a sweep, and add all at the end of each sweep to `totals` (merges,).
+def sweep_once(forest, history, uniforms, sweep, pair, place):
+    """Draw the heights of all merges twice; return how much the log joint density has gained.
 
     `uniforms` has the shape (sweeps, 2 merges, UNIFORMS). The upward messages have to be there, see `log_likelihood_of`, and
     are there again at the end.
     """
-    pair, place = op.Pair(forest), op.Place(forest)
-    with cython.nogil:
-        for sweep in range(uniforms.shape[0]):
-            stop.poll()
-            tree.set_area(history, 0, history.n - 1)  # clears rounding errors away
-            sweep_once(forest, history, free, uniforms, sweep, pair, place)
-            for k in range(history.n - 1):
-                totals[k] += forest.height[history.n + k]
-
-
-def sweep_once(forest, history, free, uniforms, sweep, pair, place):
-    """Draw the heights of `free` merges twice; return how much the log joint density has gained."""
     n, count, gain = history.n, 0, 0.0
     node, before = history.root, NONE
     while node != NONE:
@@ -56,15 +38,13 @@ def sweep_once(forest, history, free, uniforms, sweep, pair, place):
             if parent != NONE:
                 tree.send_down(forest, history, node, pair)
             if first >= n or second >= n:
-                if free[node - n]:
-                    gain += _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
+                gain += _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
                 count += 1
                 following = first if first >= n else second
         elif before == first and second >= n:
             following = second
         if following == NONE:  # all is done below
-            if free[node - n]:
-                gain += _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
+            gain += _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
             count += 1
             tree.merge_children(forest, history, node, pair)
             following = parent

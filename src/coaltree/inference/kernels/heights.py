@@ -146,20 +146,20 @@ def best_path(n_columns, rate, d2, product, c):
     low, high = 0.0, math.asinh(math.sqrt(0.5 * d2 * rate / c)) * (1 + 1e-14)
     x = min(x, high)
     for _ in range(100):
-        sinh, half = math.sinh(x), math.sinh(0.5 * x)
-        gap = -n_columns * math.expm1(-2 * x) + (2 * c / rate) * sinh * sinh + 4 * product * half * half - d2
-        slope = twice * math.exp(-2 * x) + (2 * c / rate) * math.sinh(2 * x) + 2 * product * sinh
+        more = math.expm1(x)  # exp(x) - 1, from which all other terms follow without a loss of digits
+        kept = 1 / (1 + more)
+        sinh, arc = 0.5 * (more + more * kept), 0.5 * more * (more * kept)  # arc: cosh(x) - 1 = 2 sinh(x / 2)^2
+        gap = n_columns * (more * kept) * (1 + kept) + (2 * c / rate) * sinh * sinh + 2 * product * arc - d2
+        slope = twice * kept * kept + (4 * c / rate) * sinh * (1 + arc) + 2 * product * sinh
         if gap > 0:
             high = x
         else:
             low = x
         new = x - gap / slope if slope > 0 else x
-        # a last step of no length stays where the bracket ends
-        if abs(new - x) > 4e-16 * new and not low < new < high:
-            new = 0.5 * (low + high)
-        if abs(new - x) <= 4e-16 * new:
+        # the share of the error that a step leaves is at most its square times max(1, x), and x is below 400
+        if abs(new - x) <= 1e-9 * new:
             return new
-        x = new
+        x = new if low < new < high else 0.5 * (low + high)
     return x
 
 

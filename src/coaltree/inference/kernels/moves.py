@@ -48,9 +48,7 @@ def _make_moves(
             moved, gain = _scale(forest, history, segments.pair, log_joint, factor, uniforms[m, 2])
         elif kind == HEIGHTS:
             tree.set_area(history, 0, n - 1)  # clears rounding errors away
-            gain = drawing.sweep_once(
-                forest, history, segments.all_merges, sweeps, sweep, segments.pair, segments.place
-            )
+            gain = drawing.sweep_once(forest, history, sweeps, sweep, segments.pair, segments.place)
             sweep, moved = sweep + 1, True
         else:
             s = int(uniforms[m, 1] * (n if kind == LEAF else n_nodes - 1))

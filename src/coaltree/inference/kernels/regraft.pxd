@@ -20,7 +20,6 @@ cdef class BranchSegments:
     cdef readonly Py_ssize_t[::1] stack_segment
     cdef readonly op.Pair pair
     cdef readonly op.Place place
-    cdef readonly unsigned char[::1] all_merges
     cdef public Py_ssize_t loaded
     cdef public double lineages_below, lowest, parent_height, tail_from, log_tail
 

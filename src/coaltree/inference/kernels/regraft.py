@@ -58,7 +58,6 @@ class BranchSegments:
         self.stack_segment = np.zeros(n_nodes, dtype=np.intp)  # (nodes,)
         self.pair = op.Pair(forest)
         self.place = op.Place(forest)
-        self.all_merges = np.ones(n_nodes // 2, dtype=np.uint8)  # (merges,), see `height_draws`
         self.loaded = -1  # the node below the branch that `place`, or for the root `pair`, is filled for
         self.lineages_below = 0.0  # integrated up to the subtree's top
         self.lowest = 0.0  # height of the subtree's top
