@@ -226,6 +226,7 @@ def _copy_forest(forest: Forest, slots: IntArray | slice, capacity: int) -> Fore
         np.asarray(forest.log_scale),
         np.asarray(forest.root_variance),
         np.asarray(forest.group),
+        np.asarray(forest.together),
         np.asarray(forest.rate),
         np.asarray(forest.site_rate),
         forest.common_rate,

@@ -71,6 +71,7 @@ class Parameters(NamedTuple):
     log_scale: FloatArray
     root_variance: FloatArray
     group: IntArray
+    together: NDArray[np.uint8]
     rate: FloatArray
     site_rate: FloatArray
     common_rate: float
@@ -113,6 +114,7 @@ def make_forest(columns: Sequence[Columns], capacity: int, scan: bool = False, p
         np.concatenate([np.zeros(0), *(part.log_scale for part in real.brownian if part.log_scale is not None)]),
         np.concatenate([np.zeros(0), *(np.full(part.mean.shape[1], part.root_variance) for part in real.brownian)]),
         real.starts[len(real.brownian) :],
+        real.together,
         np.array([part.rate for part in real.stationary], dtype=np.float64),
         sites.rate,
         sites.common_rate,
@@ -149,6 +151,12 @@ class _RealColumns:
             weight = declared[0].weight
             complete = widths[0] > 0 if weight is None else len(np.unique(weight)) == 1
         return cls(declared, brownian, stationary, np.cumsum([0, *widths]).astype(np.intp), complete)
+
+    @property
+    def together(self) -> NDArray[np.uint8]:
+        """Whether all Brownian columns share one spread in each slot, and whether those of each stationary declaration do."""
+        one_kind = len(self.brownian) == 1 and self.brownian[0].complete
+        return np.array([one_kind, *(part.complete for part in self.stationary)], dtype=np.uint8)
 
     def messages(self, capacity: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return mean, spread and shortest path of all slots."""

@@ -32,6 +32,8 @@ cdef class Forest:
     cdef readonly double[::1] root_variance
     cdef readonly Py_ssize_t[::1] group
     cdef readonly Py_ssize_t n_groups
+    cdef readonly unsigned char[::1] together
+    cdef readonly double[::1] sum_weight
     cdef readonly double[::1] rate
     cdef readonly Py_ssize_t n_sites
     cdef readonly double[::1] site_rate
@@ -108,7 +110,15 @@ cpdef double _lambert_above(double z) noexcept nogil
 @cython.locals(d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t)
 cdef void _set_agreements(Forest forest, Py_ssize_t i, Py_ssize_t j, Rows scratch, Py_ssize_t row) noexcept nogil
 
-@cython.locals(d=Py_ssize_t, k=Py_ssize_t, count=Py_ssize_t, d2=double, product=double, log_scale=double, weight=double)
+@cython.locals(
+    d=Py_ssize_t, d2_one=double, d2_two=double, d2_three=double, d2_four=double, product_one=double, product_two=double,
+    product_three=double, product_four=double,
+)
+cdef (double, double) _sums_together(Forest forest, Py_ssize_t i, Py_ssize_t j, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+@cython.locals(
+    d=Py_ssize_t, k=Py_ssize_t, count=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, d2=double, product=double, log_scale=double,
+    weight=double,
+)
 cpdef void load_pair(Forest forest, Py_ssize_t i, Py_ssize_t j, Pair pair) noexcept nogil
 cpdef double pair_shift(Forest forest, Py_ssize_t i, Py_ssize_t j) noexcept nogil
 @cython.locals(d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, total=double, decay=double, complement=double)
@@ -140,7 +150,7 @@ cpdef double highest(Forest forest, Pair pair, double c) noexcept nogil
 
 @cython.locals(d=Py_ssize_t)
 cpdef void start_scan(Forest forest, Py_ssize_t i, double low, double high, Pair pair) noexcept nogil
-@cython.locals(d=Py_ssize_t, k=Py_ssize_t, total=double)
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, total=double)
 cpdef double scan_slope(
     Forest forest, Py_ssize_t i, Py_ssize_t j, double low, double high, double shift, Pair pair
 ) noexcept nogil

@@ -22,7 +22,7 @@ Columns are independent given the tree, eq. (2.3), so every operation is a sum o
 
 Real columns have one of two layouts. In the *general* layout each column has its own spread (``v`` or ``lost``). In the
 *complete* layout, for tables without missing cells and with the same noise in every column, all columns of a lineage share one
-spread.
+spread. Where that holds for the columns of one rate in a general layout, a pair has one term for all of them *together*.
 
 Columns have *weights*, which multiply their ``log Z`` and everything derived from it; they do not affect how messages merge. A
 site of weight w represents w equal columns. Multiplying all weights by a power b raises the likelihood of a table to that power.
@@ -74,6 +74,9 @@ class Forest:
         self.root_variance = parameters.root_variance  # (Brownian columns,), of a proper root
         self.group = parameters.group  # (groups + 1,), where stationary columns of one rate begin
         self.n_groups = len(parameters.group) - 1
+        self.together = (
+            parameters.together
+        )  # (1 + groups,): whether all Brownian columns, or those of a group, share one spread
         self.rate = parameters.rate  # (groups,)
         self.n_sites = len(parameters.site_rate)
         self.site_rate = parameters.site_rate  # (sites,)
@@ -93,7 +96,10 @@ class Forest:
         self.weighted_real = bool(np.any(np.asarray(self.real_weight) != 1))
         self.total_weight = np.asarray(self.real_weight).sum()  # of the real columns
         self.common_weight = self.real_weight[0] if self.n_real else 1.0  # of the complete layout
-        self.total_log_scale = self.common_weight * np.asarray(self.log_scale).sum()  # of the complete layout
+        weight = np.asarray(self.real_weight)
+        self.total_log_scale = (weight[: self.n_brownian] * np.asarray(self.log_scale)).sum()
+        # (1 + groups,), of all Brownian columns, and of those of each group
+        self.sum_weight = np.diff(np.append(0.0, np.cumsum(weight))[np.append(0, self.group)])
 
     def set_last_weights(self, power, weights):
         """Set the power, and add weights to the last columns with states, to which the power is not applied."""
@@ -452,7 +458,11 @@ def load_pair(forest, i, j, pair):
             pair.lost[0] = forest.spread[i, 0] + (1 - forest.spread[i, 0]) * forest.spread[j, 0]
         return
     count, log_scale = 0, 0.0
-    for d in range(forest.n_brownian):
+    if forest.n_brownian and forest.together[0]:
+        pair.d2[0], pair.product[0] = _sums_together(forest, i, j, 0, forest.n_brownian)
+        pair.lost[0], pair.weight[0] = forest.spread[i, 0] + forest.spread[j, 0], forest.sum_weight[0]
+        count, log_scale = 1, forest.total_log_scale
+    for d in range(0 if forest.together[0] else forest.n_brownian):
         width = forest.spread[i, d] + forest.spread[j, d]
         if width < math.inf:
             gap = forest.mean[i, d] - forest.mean[j, d]
@@ -462,7 +472,15 @@ def load_pair(forest, i, j, pair):
             count += 1
     pair.end[0], pair.log_scale = count, log_scale
     for k in range(forest.n_groups):
-        for d in range(forest.group[k], forest.group[k + 1]):
+        first, last = forest.group[k], forest.group[k + 1]
+        if forest.together[k + 1]:
+            lost_i, lost_j = forest.spread[i, first], forest.spread[j, first]
+            pair.d2[count], pair.product[count] = _sums_together(forest, i, j, first, last)
+            pair.correlation[count], pair.lost[count] = (1 - lost_i) * (1 - lost_j), lost_i + (1 - lost_i) * lost_j
+            pair.weight[count] = forest.sum_weight[k + 1]
+            pair.end[k + 1] = count = count + 1
+            continue
+        for d in range(first, last):
             lost_i, lost_j = forest.spread[i, d], forest.spread[j, d]
             correlation = (1 - lost_i) * (1 - lost_j)
             if correlation > 0:
@@ -475,6 +493,33 @@ def load_pair(forest, i, j, pair):
         pair.end[k + 1] = count
     if forest.n_sites:
         _set_agreements(forest, i, j, pair, 0)
+
+
+def _sums_together(forest, i, j, first, last):
+    """Return the sums of squared differences and of products of the means of some columns, times their weights.
+
+    Four sums at a time do not wait for each other.
+    """
+    d2_one = d2_two = d2_three = d2_four = product_one = product_two = product_three = product_four = 0.0
+    d = first
+    while d + 4 <= last:
+        one, two = forest.mean[i, d] - forest.mean[j, d], forest.mean[i, d + 1] - forest.mean[j, d + 1]
+        three, four = forest.mean[i, d + 2] - forest.mean[j, d + 2], forest.mean[i, d + 3] - forest.mean[j, d + 3]
+        d2_one += forest.real_weight[d] * (one * one)
+        d2_two += forest.real_weight[d + 1] * (two * two)
+        d2_three += forest.real_weight[d + 2] * (three * three)
+        d2_four += forest.real_weight[d + 3] * (four * four)
+        product_one += forest.real_weight[d] * (forest.mean[i, d] * forest.mean[j, d])
+        product_two += forest.real_weight[d + 1] * (forest.mean[i, d + 1] * forest.mean[j, d + 1])
+        product_three += forest.real_weight[d + 2] * (forest.mean[i, d + 2] * forest.mean[j, d + 2])
+        product_four += forest.real_weight[d + 3] * (forest.mean[i, d + 3] * forest.mean[j, d + 3])
+        d += 4
+    while d < last:
+        one = forest.mean[i, d] - forest.mean[j, d]
+        d2_one += forest.real_weight[d] * (one * one)
+        product_one += forest.real_weight[d] * (forest.mean[i, d] * forest.mean[j, d])
+        d += 1
+    return (d2_one + d2_two) + (d2_three + d2_four), (product_one + product_two) + (product_three + product_four)
 
 
 def pair_shift(forest, i, j):
@@ -501,7 +546,7 @@ def log_z(forest, pair, h):
             one = (pair.lost[k] + pair.correlation[k] * complement) * (1 + rho)
             pair.real[0, k] = one
             pair.real[1, k] = 2 * pair.product[k] * rho / (1 + rho) - pair.d2[k] * rho * rho / one
-        if forest.weighted_real:
+        if forest.weighted_real or forest.together[group + 1]:
             total += _half_weighted_total(pair, pair.weight, pair.end[group], pair.end[group + 1])
         else:
             total += _half_total(pair, pair.end[group], pair.end[group + 1])
@@ -810,17 +855,44 @@ def scan_slope(forest, i, j, low, high, shift, pair):
     g_low, g_high = max(2 * low - heights, 0.0), max(2 * high - heights, 0.0)
     ratio = max(g_low + shift, const.TINY) / max(g_high + shift, const.TINY)
     total = 0.0
-    for d in range(forest.n_brownian):
+    if forest.n_brownian and forest.together[0]:
+        sums = _sums_together(forest, i, j, 0, forest.n_brownian)
+        width = forest.spread[j, 0] + forest.spread[i, 0]
+        r_low, r_high = 1 / (width + g_low), 1 / (width + g_high)
+        total += sums[0] * min(ratio * r_low * r_low, r_high * r_high) - forest.sum_weight[0] * r_high
+    last = 0 if forest.together[0] else forest.n_brownian
+    for d in range(last):
         gap = forest.mean[j, d] - forest.mean[i, d]
         width = forest.spread[j, d] + forest.spread[i, d]  # infinite where one is flat: both reciprocals are then 0
         r_low, r_high = 1 / (width + g_low), 1 / (width + g_high)
         term = gap * gap * min(ratio * r_low * r_low, r_high * r_high) - r_high
         pair.term[d] = forest.real_weight[d] * term
+    for d in range(last):
+        total += pair.term[d]
     for k in range(forest.n_groups):
-        rate = forest.rate[k]
+        rate, first, last = forest.rate[k], forest.group[k], forest.group[k + 1]
         kept_low, gone_low = _decay(rate * g_low)
         kept_high, gone_high = _decay(rate * g_high)
-        for d in range(forest.group[k], forest.group[k + 1]):
+        if forest.together[k + 1]:
+            sums = _sums_together(forest, i, j, first, last)
+            f_i = 1 - forest.spread[i, first]
+            f, lost = f_i * (1 - forest.spread[j, first]), forest.spread[i, first] + f_i * forest.spread[j, first]
+            total += (
+                2
+                * rate
+                * _stationary_least_slope(
+                    forest.sum_weight[k + 1],
+                    sums[0],
+                    sums[1],
+                    ratio,
+                    f * kept_low,
+                    lost + f * gone_low,
+                    f * kept_high,
+                    lost + f * gone_high,
+                )
+            )
+            continue
+        for d in range(first, last):
             gap = forest.mean[j, d] - forest.mean[i, d]
             f_i = 1 - forest.spread[i, d]
             f = f_i * (1 - forest.spread[j, d])  # 0 where one is flat, and so are all terms
@@ -839,10 +911,10 @@ def scan_slope(forest, i, j, low, high, shift, pair):
                     lost + f * gone_high,
                 )
             )
-    for d in range(forest.n_brownian, forest.n_real):
-        pair.term[d] *= forest.real_weight[d]
-    for d in range(forest.n_real):
-        total += pair.term[d]
+        for d in range(first, last):
+            pair.term[d] *= forest.real_weight[d]
+        for d in range(first, last):
+            total += pair.term[d]
     if forest.n_sites:
         _set_agreements(forest, i, j, pair, 0)
         _set_scanned_slopes(forest, j, max(g_low, const.SHORTEST), max(g_high, const.SHORTEST), shift, pair)
