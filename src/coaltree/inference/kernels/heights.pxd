@@ -2,7 +2,7 @@ cimport cython
 from coaltree cimport _math as math
 from coaltree.process.kernels cimport messages as op
 
-cdef double RESOLUTION, COARSE, HALF
+cdef double RESOLUTION, COARSE, UNSURE, HALF
 cdef Py_ssize_t PATIENCE
 
 @cython.locals(_=Py_ssize_t, rise=double, drop=double, rise_falls=double, drop_falls=double, h=double, new=double)
@@ -37,6 +37,8 @@ cdef double _first_u(op.Forest forest, op.Pair pair, Py_ssize_t n, double a) noe
 cdef double _differing(op.Forest forest, op.Pair pair, Py_ssize_t n) noexcept nogil
 @cython.locals(n=Py_ssize_t)
 cdef double _best_site_height(op.Forest forest, op.Pair pair, double c, double lowest, double limit) noexcept nogil
+@cython.locals(rise=double, drop=double, _=double, rounding=double)
+cdef Py_ssize_t _surely(op.Forest forest, op.Pair pair, double h, double c) noexcept nogil
 @cython.locals(n=double)
 cpdef double best_height(
     op.Forest forest, op.Pair pair, double shift, double c, double lowest, double limit

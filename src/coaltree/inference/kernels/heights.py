@@ -26,6 +26,7 @@ from ...process.kernels import messages as op
 RESOLUTION = 1e-12  # intervals are not split below this share of their height
 PATIENCE = 200  # intervals after which the sweep is content with a grid:
 COARSE = 0.05  # intervals are then not split below this share of the path length
+UNSURE = 1e-12  # share of the terms of a slope, far more than rounding takes from it
 HALF = 0.6931471805599453  # the rate times the path for which w is a half
 
 
@@ -279,6 +280,13 @@ def _best_site_height(forest, pair, c, lowest, limit):
 # -- all kinds -------------------------------------------------------------------------------------------------------------
 
 
+def _surely(forest, pair, h, c):
+    """Return the sign of the slope at h, or 0 where rounding may decide on it."""
+    rise, drop, _, _ = op.slopes(forest, pair, h)
+    rounding = UNSURE * (rise + drop + c)
+    return (rise - drop - c > rounding) - (rise - drop - c < -rounding)
+
+
 def best_height(forest, pair, shift, c, lowest, limit):
     """Return the best height at or above `lowest`, or infinity as soon as it is known not to be below `limit`."""
     if forest.complete and forest.n_brownian:
@@ -287,6 +295,11 @@ def best_height(forest, pair, shift, c, lowest, limit):
         h = max(0.5 * (s - pair.lost[0] + pair.heights), lowest)
         return h if h < limit else math.inf
     if forest.complete and pair.product[0] >= 0:
+        if pair.lost[0] > 0:  # most pairs merge at the lowest height or not below the limit, as their slopes there say
+            if _surely(forest, pair, lowest, c) < 0:
+                return lowest if lowest < limit else math.inf
+            if limit < math.inf and _surely(forest, pair, limit, c) > 0:
+                return math.inf
         x = best_path(forest.total_weight, forest.rate[0], pair.d2[0], pair.product[0], c)
         path = (x + math.log1p(-pair.lost[0])) / forest.rate[0] if pair.lost[0] < 1 else -math.inf
         h = max(0.5 * (path + pair.heights), lowest)

@@ -74,7 +74,7 @@ cdef void _set_squares_with_holes(Cell cell, Py_ssize_t a, Py_ssize_t start) noe
 @cython.locals(b=Py_ssize_t, any_nearer=int)
 cdef bint _any_nearer(Cell cell, Py_ssize_t a, Py_ssize_t start) noexcept nogil
 cdef void _show(Nearest nearest, Cell cell, Py_ssize_t a, Py_ssize_t b, float distance) noexcept nogil
-@cython.locals(q=Py_ssize_t)
+@cython.locals(q=Py_ssize_t, known=bint)
 cdef void _insert_neighbor(Nearest nearest, Py_ssize_t point, float distance, Py_ssize_t neighbor) noexcept nogil
 @cython.locals(a=Py_ssize_t, q=Py_ssize_t, point=Py_ssize_t, nearest=Nearest)
 cpdef insert_neighbors(

@@ -230,9 +230,11 @@ def _show(nearest, cell, a, b, distance):
 
 def _insert_neighbor(nearest, point, distance, neighbor):
     """Insert a neighbour into the list of a point, unless it is there already."""
+    known = 0
     for q in range(nearest.length):
-        if nearest.neighbors[point, q] == neighbor:
-            return
+        known |= nearest.neighbors[point, q] == neighbor
+    if known:
+        return
     q = nearest.length - 1
     while q > 0 and nearest.distances[point, q - 1] > distance:
         nearest.distances[point, q] = nearest.distances[point, q - 1]
