@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ... import _constants as const
 from ... import _math as math
 from ... import _stop as stop
 
@@ -24,17 +25,19 @@ def log_determinants(children, sizes, points, spread, scales, weights, out):
     scatter. `scales` and `weights` are s and w for each g.
     """
     n, r = points.shape[0], points.shape[1]
-    moments = np.empty((n // 2 + 3, r + r * (r + 1) // 2))  # the last two rows are for leaves
+    moments = np.empty((n // 2 + 2, r + r * (r + 1) // 2))  # the last row is for a leaf
     free, slot = np.arange(n // 2 + 1, dtype=np.intp), np.empty(2 * n - 1, dtype=np.intp)
-    factor = np.empty((r, r))
+    # eight values of s and w at a time; a literal where compilers are to see it
+    room = (scales.shape[0] + 7) // 8 * 8
+    lanes, factor = np.ones((2, room)), np.empty((r * (r + 1) // 2 + r, 8))
+    lanes[0, : scales.shape[0]], lanes[1, : scales.shape[0]] = scales, weights
     with cython.nogil:
         n_free = n // 2 + 1
         for node in range(n):
             if node % stop.STRIDE == 0:
                 stop.poll()
-            _load_leaf(points, spread, node, moments, n // 2 + 1)
-            for g in range(scales.shape[0]):
-                out[node, g] = _log_determinant(moments, n // 2 + 1, 1.0, scales[g], weights[g], factor)
+            for g in range(0, scales.shape[0], 8):
+                _set_log_determinants_of_leaf(points, spread, node, lanes, g, out)
         for k in range(n - 1):
             if k % stop.STRIDE == 0:
                 stop.poll()
@@ -46,15 +49,15 @@ def log_determinants(children, sizes, points, spread, scales, weights, out):
                 slot[a] = free[n_free]
                 _load_leaf(points, spread, a, moments, slot[a])
             if b < n:
-                slot[b] = n // 2 + 2
+                slot[b] = n // 2 + 1
                 _load_leaf(points, spread, b, moments, slot[b])
             _join(moments, slot[a], slot[b], sizes[a], sizes[b], r)
             if b >= n:
                 free[n_free] = slot[b]
                 n_free += 1
             slot[n + k] = slot[a]
-            for g in range(scales.shape[0]):
-                out[n + k, g] = _log_determinant(moments, slot[a], sizes[n + k], scales[g], weights[g], factor)
+            for g in range(0, scales.shape[0], 8):
+                _set_log_determinants(moments, slot[a], sizes[n + k], r, lanes, g, factor, out, n + k)
 
 
 def _load_leaf(points, spread, leaf, moments, i):
@@ -81,21 +84,59 @@ def _join(moments, i, j, size, other, r):
         moments[i, a] += share * (moments[j, a] - moments[i, a])
 
 
-def _log_determinant(moments, i, size, scale, weight, factor):
-    """Return the log determinant of a matrix, see `log_determinants`, by its Cholesky factor."""
-    r, at, pull, total = factor.shape[0], factor.shape[0], weight * size / (weight + size), 0.0
+def _set_log_determinants_of_leaf(points, spread, leaf, lanes, first, out):
+    """Set up to eight log determinants, from `first` on, of one row: without scatter, all but ``w m m'`` is diagonal."""
+    product, total = [1.0] * 8, [0.0] * 8
+    for a in range(points.shape[1]):
+        square, own = points[leaf, a] * points[leaf, a], spread[leaf, a]
+        for g in range(8):
+            product[g] *= lanes[0, first + g] + own
+            total[g] += square / (lanes[0, first + g] + own)
+    for g in range(min(8, out.shape[1] - first)):
+        weight = lanes[1, first + g]
+        out[leaf, first + g] = math.log1p(weight / (weight + 1) * total[g])
+        if const.SMALLEST < product[g] < const.LARGEST:
+            out[leaf, first + g] += math.log(product[g])
+        else:
+            for a in range(points.shape[1]):
+                out[leaf, first + g] += math.log(lanes[0, first + g] + spread[leaf, a])
+
+
+def _set_log_determinants(moments, i, size, r, lanes, first, factor, out, node):
+    """Set up to eight log determinants, from `first` on, of a set of rows, by Cholesky factors side by side.
+
+    The last rows of `factor` have the inverse roots of the pivots. Numbers of eight lanes are vectors to the compiler.
+    """
+    x, pull, product = [0.0] * 8, [0.0] * 8, [1.0] * 8
+    for g in range(8):
+        pull[g] = lanes[1, first + g] * size / (lanes[1, first + g] + size)
+    at, row, inverse = r, 0, r * (r + 1) // 2
     for a in range(r):
         for b in range(a + 1):
-            x = moments[i, at] + pull * moments[i, a] * moments[i, b]
+            scatter, square = moments[i, at], moments[i, a] * moments[i, b]
+            for g in range(8):
+                x[g] = scatter + pull[g] * square
             for c in range(b):
-                x -= factor[a, c] * factor[b, c]
-            at += 1
+                one, other = a * (a + 1) // 2 + c, b * (b + 1) // 2 + c
+                for g in range(8):
+                    x[g] -= factor[one, g] * factor[other, g]
             if b < a:
-                factor[a, b] = x / factor[b, b]
+                for g in range(8):
+                    factor[row, g] = x[g] * factor[inverse + b, g]
             else:
-                factor[a, a] = math.sqrt(x + scale)
-                total += math.log(x + scale)
-    return total
+                for g in range(8):
+                    x[g] += lanes[0, first + g]
+                    product[g] *= x[g]
+                    factor[inverse + a, g] = 1 / math.sqrt(x[g])
+            at += 1
+            row += 1
+    for g in range(min(8, out.shape[1] - first)):
+        if const.SMALLEST < product[g] < const.LARGEST:
+            out[node, first + g] = math.log(product[g])
+        else:
+            out[node, first + g] = 0.0
+            for a in range(r):
+                out[node, first + g] -= 2 * math.log(factor[inverse + a, g])
 
 
 def best_sums(children, scores, best):
