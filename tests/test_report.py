@@ -203,31 +203,49 @@ def test_report_shows_differences_between_clades(model, frame, document):
 # -- clusters ----------------------------------------------------------------------------------------
 
 
-def test_report_cluster_effects_match_pandas(model, frame, document):
-    tables = document.tables_headed("Column", "Here", "Others")
-    assert len(tables) == 3
-    for cluster, rows in enumerate(tables):
+def test_report_cards_show_the_profile_in_words(model, frame, facts):
+    """The three columns with the greatest evidence, then the others; means, shares and effects are those of pandas."""
+    profile = model.profile()
+    for cluster, card in enumerate(re.findall("<article.*?</article>", page(facts), re.DOTALL)):
         inside = model.labels_ == cluster
-        assert len(rows) >= 3
-        sizes = []
-        for name, here, others, difference, effect in rows:
+        tables = Page(card).tables_headed("Column", "Here", "Others")
+        assert len(tables[0]) == 3
+        lines = [row for table in tables for row in table]
+        defining = profile[(profile.cluster == cluster) & (profile.evidence > 0)]
+        assert [name.partition(" = ")[0] for name, *_ in lines] == defining.column.tolist()
+        assert [number(row[-1]) for row in lines] == pytest.approx(defining.evidence.tolist(), rel=0.01)
+        for name, here, others, effect, _ in lines:
             column, _, category = name.partition(" = ")
             values = frame[column]
             if category:
                 values = values.where(values.isna(), values == category).astype(float)
             mean, other = values[inside].mean(), values[~inside].mean()
-            assert number(here) == pytest.approx(mean, rel=0.02, abs=0.06 * values.std())
+            center, _, spread = here.partition(" ± ")
+            assert number(center) == pytest.approx(mean, rel=0.02, abs=0.06 * values.std())
             assert number(others) == pytest.approx(other, rel=0.02, abs=0.06 * values.std())
-            assert number(difference) == pytest.approx(mean - other, rel=0.01)
+            if not category:
+                assert number(spread) == pytest.approx(values[inside].std(ddof=0), rel=0.06)
             expected = (
                 (mean - other) / values.std(ddof=0)
                 if not category
                 else 2 * (np.arcsin(mean**0.5) - np.arcsin(other**0.5))
             )
             assert number(effect) == pytest.approx(expected, abs=0.06)
-            sizes.append(abs(expected))
-        assert sizes == sorted(sizes, reverse=True)
-        assert min(sizes) >= 0.2
+
+
+def test_report_names_a_typical_row_and_the_probability_of_each_cluster(model, frame, document):
+    """The typical row is near the middle of its cluster in every number."""
+    for cluster in range(3):
+        rows = frame[model.labels_ == cluster]
+        name = re.search(rf"Cluster {cluster} .*?Typical row: (.*?) \. ", document.text)[1]
+        assert name in rows.index
+        for column in ("mass", "length"):
+            assert abs(rows.loc[name, column] - rows[column].mean()) < 1.5 * rows[column].std()
+        together = model.cluster_probabilities_[model.labels_ == cluster, cluster].mean()
+        shown = re.search(
+            rf"Cluster {cluster} {len(rows)} rows \(.*?\), together with probability (> )?([\d.]+) %", document.text
+        )
+        assert float(shown[2]) == pytest.approx(100 * together, abs=0.1)
 
 
 def test_report_shows_cluster_cohesion(model):
@@ -276,7 +294,7 @@ def test_means_of_different_size_keep_significant_digits():
     table = pd.DataFrame({"x": [4.61, 4.7, 4.67, 4.66, 1e6, 1e6 + 3], "y": [0.0, 0.1, 0.2, 0.1, 9.0, 9.2]})
     document = report_of(table, n_clusters=2)
     rows = [row for values in document.tables_headed("Column", "Here", "Others") for row in values if row[0] == "x"]
-    assert sorted(row[1:3] for row in rows) == [["1000000", "4.66"], ["4.66", "1000000"]]
+    assert sorted([row[1].split()[0], row[2]] for row in rows) == [["1000000", "4.66"], ["4.66", "1000000"]]
     assert {entry[1] for values in document.data["apart"] if values for entry in values if entry[0] == 0} >= {4.66}
 
 
@@ -472,9 +490,13 @@ def test_report_shows_dates(frame, tmp_path):
     assert rows["day"][1].endswith(" days")
     matches = [row for table in document.tables_headed("Column", "Here", "Others") for row in table if row[0] == "day"]
     assert matches
-    for _, here, others, difference, _ in matches:
-        apart = (pd.Timestamp(here) - pd.Timestamp(others)).days
-        assert number(difference.removesuffix(" days")) == pytest.approx(apart, abs=1.5)
+    for _, here, others, *_ in matches:
+        mean, _, spread = here.partition(" ± ")
+        rows = table["day"].groupby(model.labels_).agg(["mean", "std"])
+        near = rows.iloc[(rows["mean"] - pd.Timestamp(mean)).abs().argmin()]
+        assert abs(near["mean"] - pd.Timestamp(mean)) <= pd.Timedelta(days=1)
+        assert number(spread.removesuffix(" days")) == pytest.approx(near["std"] / pd.Timedelta(days=1), rel=0.1)
+        assert re.fullmatch(r"2020-\d\d-\d\d", others)
     values = dict(row[1:3] for row in document.tables_headed("Row", "Column", "Value")[0])
     assert {"day", "moment"} & set(values)
     assert all(re.fullmatch(r"2020-\d\d-\d\d( \d\d:\d\d)?", values[name]) for name in {"day", "moment"} & set(values))

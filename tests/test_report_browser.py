@@ -15,7 +15,10 @@ import coaltree as ct
 from coaltree.report.build import report_facts
 from coaltree.report.facts import RealFacts
 from coaltree.report.page import page
+from coaltree.table.encoding import EncodedColumn
+from coaltree.table.scaling import ColumnScale
 from coaltree.tree.cut import cut_by_count
+from coaltree.workflow.profile import Profile
 from report_pages import HOSTILE, mixed_frame
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -50,12 +53,13 @@ def many_leaves(facts, n):
     rows = none.astype(int)
     held_out_facts = replace(facts.held_out, rows=rows, scores=none, inspected=rows, evenly=none.astype(bool))
     parameters = {"place": facts.parameters["mass"]}
-    labels = cut_by_count(tree, 3)
+    labels, cells = cut_by_count(tree, 3), values[:, None]
     return replace(
         facts,
         tree=tree,
         labels=labels,
         columns=(column,),
+        profile=Profile([EncodedColumn("place", 0, (), ColumnScale(0.0, 1.0), False)], cells, cells, labels),
         parameters=parameters,
         incomplete_rows=rows,
         held_out=held_out_facts,
@@ -300,7 +304,7 @@ def test_keyboard_toggles_clade(open_page):
 def test_tab_key_visits_controls_in_order(open_page):
     page = open_page("table.html")
     reached = []
-    for _ in range(20):
+    for _ in range(32):  # the cards come first
         page.keyboard.press("Tab")
         reached.append(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")

@@ -204,8 +204,7 @@ def report(
 ) -> None:
     """Write a report on a model: one HTML file that works offline.
 
-    It shows the tree next to the table, how the clusters differ, the parameters, and rows and cells that do not fit the
-    rest.
+    It shows what defines each cluster, the tree next to the table, the parameters, and rows and cells that do not fit the rest.
     """
     with report_errors(debug):
         check_output(output, {"the model": model})

@@ -369,8 +369,8 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """Write a report: one HTML file that works offline, written completely or not at all.
 
-        It shows the tree next to the table, the clusters and what sets them apart, support, which columns matter, the
-        parameters in plain words, and rows and cells that do not fit the rest. The same model makes the same file.
+        It shows what defines each cluster, the tree next to the table, support, which columns matter, the parameters in plain
+        words, and rows and cells that do not fit the rest. The same model makes the same file.
 
         Parameters
         ----------

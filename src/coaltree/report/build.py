@@ -85,6 +85,8 @@ def report_facts(model: FittedModel, title: str | None = None, comparison: Seque
         clusters_chosen_by=model.clusters_chosen_by,
         cut_words=model.cut_words,
         columns=_columns(encoding, matrix, None if held_out is None else held_out.cells, filled),
+        profile=model.profile,
+        together=np.array([part[labels == k].mean() for k, part in enumerate(model.membership_chances.T)]),
         unused=tuple(
             name for name, used in zip(encoding.column_names, encoding.informative.tolist(), strict=True) if not used
         ),

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..table.scaling import moments
+from ..table.scaling import moments, standardise
 from ..tree.tree import Tree
+from ..workflow.profile import Profile
 from .text import (
     format_number,
     format_percent,
@@ -63,6 +64,7 @@ class RealFacts:
     filled_sd: FloatArray
     time: bool = False
     power: PowerFacts | None = None
+    categories: tuple[str, ...] = ()  # none
 
     @cached_property
     def missing(self) -> NDArray[np.bool_]:
@@ -78,6 +80,11 @@ class RealFacts:
     def sd(self) -> float:
         """Standard deviation of the observed cells; 1 if it is 0."""
         return moments(self.values)[1]
+
+    @property
+    def cells(self) -> FloatArray:
+        """Standardised values."""
+        return standardise(self.values, self.mean, self.sd)
 
     @property
     def reference_sd(self) -> float:
@@ -143,6 +150,11 @@ class CategoricalFacts:
     def missing(self) -> NDArray[np.bool_]:
         """Which cells are missing."""
         return self.codes < 0
+
+    @property
+    def cells(self) -> FloatArray:
+        """Codes; NaN is missing."""
+        return np.where(self.missing, np.nan, self.codes)
 
     def format_cell(self, row: int) -> str:
         """Write the observed cell of a row."""
@@ -260,6 +272,10 @@ class ReportFacts:
         That rule in words.
     columns : tuple of RealFacts or CategoricalFacts
         The columns in use, real ones first.
+    profile : Profile
+        Every column in every cluster.
+    together : ndarray of shape (n_clusters,)
+        The mean probability of two rows of a cluster to be in one.
     unused : tuple of str
         The other columns.
     incomplete_rows : ndarray of int
@@ -288,6 +304,8 @@ class ReportFacts:
     clusters_chosen_by: str
     cut_words: str
     columns: tuple[ColumnFacts, ...]
+    profile: Profile
+    together: FloatArray
     unused: tuple[str, ...]
     incomplete_rows: IntArray
     held_out: HeldOutFacts

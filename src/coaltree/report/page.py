@@ -17,20 +17,20 @@ from .._validation import escape_controls, require_package
 from ..plot.style import color_nodes, distinct_colors
 from ..plot.visible_tree import VisibleTree, select_visible
 from ..table.labels import count
+from ..table.scaling import ColumnScale
 from ..tree.tree import SummaryTree
+from ..workflow.profile import differences, tally
 from .facts import ColumnFacts, RealFacts, ReportFacts
 from .sections import (
     categorical_parameters,
     cluster_views,
     describe_held_out,
-    differences,
     odd_cells,
     odd_rows,
     real_parameters,
     shared_parameters,
     strongest_columns,
     support_view,
-    tally,
 )
 from .text import (
     MIN_ROWS,
@@ -76,7 +76,7 @@ def picture_data(facts: ReportFacts) -> dict[str, Any]:
     numbers = np.array([*dict.fromkeys(facts.labels.tolist()), -1])
     colors = dict(zip(numbers.tolist(), node_colors.shades, strict=True))
     tips = _tips_of_rows(visible)
-    tallies = [tally(column, tips, visible.n_tips) for column in facts.columns]
+    tallies = [tally(column.cells, tips, visible.n_tips, len(column.categories)) for column in facts.columns]
     return {
         "children": visible.tree.children.ravel().tolist(),
         "heights": [round_significant(height) for height in visible.heights.tolist()],
@@ -180,7 +180,7 @@ def _clade_differences(
         sums = np.concatenate(
             [np.zeros((1, tally_of_column.shape[1])), np.cumsum(tally_of_column[tree.leaf_order], axis=0)]
         )
-        differences_by_column.append(differences(column, sums[last] - sums[first], sums[-1]))
+        differences_by_column.append(differences(sums[last] - sums[first], sums[-1], len(column.categories)))
     sizes = visible.original.leaf_counts[visible.nodes].tolist()
     apart: list[list[list[float | int]] | None] = []
     for node, size in enumerate(sizes):
@@ -203,8 +203,10 @@ def _clade_differences(
 
 
 def _round_difference(column: ColumnFacts, mean: float) -> float:
-    """Round a mean or a share for display."""
-    return round_mean(mean, column.sd) if isinstance(column, RealFacts) else round_significant(mean, 4)
+    """Round a standardised mean, in the units of the column, or a share for display."""
+    if not isinstance(column, RealFacts):
+        return round_significant(mean, 4)
+    return round_mean(float(ColumnScale(column.mean, column.sd).decode(np.array(mean))), column.sd)
 
 
 MAX_LINE_POINTS = 300  # points of a line, which has the same width in units

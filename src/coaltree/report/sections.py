@@ -11,18 +11,17 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from ..table.labels import count
-from ..table.scaling import ColumnScale, standardise
 from ..tree.tree import SummaryTree
+from ..workflow.profile import Differences, ProfiledColumn
 from .facts import CategoricalFacts, ColumnFacts, HeldOutFacts, RealFacts, ReportFacts
-from .text import MINUS, describe_cohesion, describe_separation, format_number, format_percent, round_significant
+from .text import describe_cohesion, describe_separation, format_number, format_percent, round_significant
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MAX_CLUSTERS = 40
 MAX_MEMBERS = 300
-MAX_DIFFERENCES = 8
-MIN_EFFECT = 0.2  # conventionally a small effect
+MAX_COLUMNS = 8  # that say something about a cluster
 MAX_SHARES = 5
 NOISE_TOLERANCE = 1e-6  # relative difference of noises that is rounding
 MAX_WEAK_CLADES = 10
@@ -36,81 +35,6 @@ UNLIKELY = 0.05  # tail probability below which a cell is given as a reason for 
 ROUNDING = 1e-9
 
 
-class Differences(NamedTuple):
-    """Differences between groups and all other rows in one column, one entry per group."""
-
-    effect: FloatArray  # 0 if one side has no observed cell
-    inside: FloatArray  # mean, or share of the category
-    outside: FloatArray
-    category: IntArray  # the category of the shares; -1 for a real column
-
-
-def tally(column: ColumnFacts, groups: IntArray, n_groups: int) -> FloatArray:
-    """Return the sums over groups of rows that `differences` needs.
-
-    Parameters
-    ----------
-    column : RealFacts or CategoricalFacts
-    groups : ndarray of int, shape (n_rows,)
-        The group of each row.
-    n_groups : int
-
-    Returns
-    -------
-    ndarray of shape (n_groups, k)
-        For a real column, the number of observed cells and the sum of their standardised values; for a categorical one,
-        the number of cells of each category.
-    """
-    observed = ~column.missing
-    if isinstance(column, RealFacts):
-        standardised = standardise(column.values[observed], column.mean, column.sd)
-        sums = np.bincount(groups[observed], weights=standardised, minlength=n_groups)
-        return np.column_stack([np.bincount(groups[observed], minlength=n_groups), sums]).astype(np.float64)
-    n_categories = len(column.categories)
-    cells = groups[observed] * n_categories + column.codes[observed]
-    counts = np.bincount(cells, minlength=n_groups * n_categories)
-    return counts.reshape(n_groups, n_categories).astype(np.float64)
-
-
-def differences(column: ColumnFacts, inside: FloatArray, total: FloatArray) -> Differences:
-    """Compare groups with all other rows.
-
-    Parameters
-    ----------
-    column : RealFacts or CategoricalFacts
-    inside : ndarray of shape (n_groups, k)
-        Tallies of the groups.
-    total : ndarray of shape (k,)
-        Tally of all rows.
-
-    Returns
-    -------
-    Differences
-        The effect in a real column is the difference of the means in standard deviations. In a categorical column it is
-        the largest Cohen's h, the difference of ``2 arcsin(sqrt(share))``, over the categories; at most 3.14.
-    """
-    outside = total - inside
-    if isinstance(column, RealFacts):
-        in_both = (inside[:, 0] > 0) & (outside[:, 0] > 0)
-        within, without = (part[:, 1] / np.maximum(part[:, 0], 1) for part in (inside, outside))
-        scale = ColumnScale(column.mean, column.sd)
-        return Differences(
-            np.where(in_both, within - without, 0.0),
-            scale.decode(within),
-            scale.decode(without),
-            np.full(len(inside), -1),
-        )
-    n_inside, n_outside = inside.sum(axis=1), outside.sum(axis=1)
-    shares, others = (
-        np.clip(part / np.maximum(count, 1)[:, None], 0.0, 1.0)
-        for part, count in ((inside, n_inside), (outside, n_outside))
-    )
-    angles = 2 * (np.arcsin(np.sqrt(shares)) - np.arcsin(np.sqrt(others)))
-    best = angles.argmax(axis=1)
-    at = np.arange(len(inside)), best
-    return Differences(np.where((n_inside > 0) & (n_outside > 0), angles[at], 0.0), shares[at], others[at], best)
-
-
 def strongest_columns(
     differences_by_column: Sequence[Differences], group: int, max_columns: int, min_effect: float
 ) -> list[int]:
@@ -120,14 +44,14 @@ def strongest_columns(
     return [int(k) for k in order[:max_columns] if effects[k] >= min_effect]
 
 
-class DifferenceView(NamedTuple):
-    """The difference between a cluster and all other rows in one column, as text."""
+class ColumnView(NamedTuple):
+    """What one column says about a cluster, as text."""
 
     column: str
     inside: str
     outside: str
-    difference: str
     effect: float
+    evidence: str
 
 
 class ClusterView(NamedTuple):
@@ -135,11 +59,14 @@ class ClusterView(NamedTuple):
 
     number: int
     size: int
+    share: str
     color: str
+    together: str  # probability of its rows to be in one cluster; empty for outliers and single rows
+    example: str
     members: list[str]
     n_more: int  # members beyond the limit
     cohesion: list[str]  # how strongly its rows belong together, and how separate they are from their neighbours
-    differences: list[DifferenceView]
+    columns: list[ColumnView]
 
 
 def cluster_views(facts: ReportFacts, colors: list[str]) -> list[ClusterView]:
@@ -155,47 +82,43 @@ def cluster_views(facts: ReportFacts, colors: list[str]) -> list[ClusterView]:
     -------
     list of ClusterView
     """
-    n_clusters = int(facts.labels.max()) + 1
-    sizes = np.bincount(facts.labels, minlength=n_clusters)
-    differences_by_column = []
-    for column in facts.columns:
-        tallies = tally(column, facts.labels, n_clusters)
-        differences_by_column.append(differences(column, tallies, tallies.sum(axis=0)))
-    largest = np.sort(np.argsort(-sizes, kind="stable")[:MAX_CLUSTERS])
+    profile, by_name = facts.profile, {column.name: column for column in facts.columns}
+    largest = np.sort(np.argsort(-profile.sizes, kind="stable")[:MAX_CLUSTERS])
     return [
         ClusterView(
             cluster,
-            int(sizes[cluster]),
+            int(profile.sizes[cluster]),
+            format_percent(profile.sizes[cluster] / len(facts.labels)),
             colors[cluster],
+            format_percent(facts.together[cluster])
+            if cluster < facts.n_clusters and profile.sizes[cluster] > 1
+            else "",
+            facts.tree.leaf_names[profile.examples[cluster]],
             *_members(facts, cluster),
             _describe_cohesion(facts, cluster),
             [
-                difference_view(facts.columns[j], differences_by_column[j], cluster)
-                for j in strongest_columns(differences_by_column, cluster, MAX_DIFFERENCES, MIN_EFFECT)
+                _column_view(by_name[profile.columns[j].name], profile.columns[j], cluster)
+                for j in profile.strongest(cluster)[:MAX_COLUMNS]
+                if profile.columns[j].evidence[cluster] > ROUNDING
             ],
         )
         for cluster in largest.tolist()
     ]
 
 
-def difference_view(column: ColumnFacts, differences: Differences, group: int) -> DifferenceView:
-    """Return the difference of a group in one column as text."""
-    inside, outside, effect = (float(part[group]) for part in differences[1:3] + differences[:1])
+def _column_view(column: ColumnFacts, profiled: ProfiledColumn, group: int) -> ColumnView:
+    """Return what a column says about a group of rows."""
+    effect, evidence = float(profiled.differences.effect[group]), f"{profiled.evidence[group]:.3g}"
     if isinstance(column, CategoricalFacts):
-        return DifferenceView(
-            f"{column.name} = {column.categories[differences.category[group]]}",
-            format_percent(inside),
-            format_percent(outside),
-            f"{100 * (inside - outside):+.3g} points".replace("-", MINUS),
-            effect,
-        )
-    sign = "+" if inside > outside else ""
-    return DifferenceView(
+        inside, outside = (format_percent(float(part[group])) for part in profiled.differences[1:3])
+        return ColumnView(f"{column.name} = {profiled.level(group)}", inside, outside, effect, evidence)
+    spread = column.format_difference(float(profiled.spread[group]), 2)
+    return ColumnView(
         column.name,
-        column.format_mean(inside),
-        column.format_mean(outside),
-        sign + column.format_difference(inside - outside),
+        f"{column.format_mean(float(profiled.center[group]))} ± {spread}",
+        column.format_mean(float(profiled.elsewhere[group])),
         effect,
+        evidence,
     )
 
 

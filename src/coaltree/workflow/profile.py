@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -222,6 +223,19 @@ class Profile:
             )
             for column in columns
         ]
+
+    @cached_property
+    def examples(self) -> list[int]:
+        """The most typical row of each group: its observed cells are the most probable ones for cells of these columns."""
+        groups = np.where(self.labels < 0, self.n_clusters, self.labels)
+        totals = np.zeros(len(groups))
+        for column in self.columns:
+            cells = column.encoded(self._tree_matrix)
+            densities, known = column.clusters.log_predictive(cells, groups, leave_out=True), ~np.isnan(cells)
+            means = np.bincount(groups[known], densities[known], len(self.sizes)) / np.maximum(column.n_observed, 1)
+            totals[known] += (densities - means[groups])[known]
+        order = np.lexsort([-np.round(totals, 9), groups])
+        return [int(row) for row in order[np.append(0, np.cumsum(self.sizes)[:-1])]]
 
     def strongest(self, group: int) -> list[int]:
         """Return the columns that define a group, those with the greatest evidence first."""
