@@ -478,6 +478,9 @@ def test_evidence_of_partition_formulas():
         expected += -n * r / 2 * math.log(math.pi) + r / 2 * math.log(kappa / (kappa + n))
         expected += nu / 2 * math.log(np.linalg.det(psi))
         expected -= (nu + n) / 2 * math.log(np.linalg.det(psi + C + kappa * n / (kappa + n) * np.outer(mean, mean)))
+        if n == 1:  # which may also be on its own
+            alone = stats.multivariate_t.logpdf(rows[0], np.zeros(r), np.mean(points**2) * np.eye(r), 1)
+            expected = np.logaddexp(expected, math.log(CONCENTRATION) + alone)
         assert log_scores[node, share] == pytest.approx(expected)
     S = np.exp(log_scores[:, share] - np.log(np.exp(log_scores[:, share]).max()))
     T, best = S.copy(), np.log(S)
