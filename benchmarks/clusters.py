@@ -18,13 +18,15 @@ dendrogram purity, the number of clusters found and the seconds taken.
 ``--folder DIR`` compares on other tables: files of comma-separated values without header, whose last column is the class. At most
 600 rows of each are used.
 
-``--defaults`` tries resolutions, rates and noises around the defaults: what is best on one half of the tables is reported on the
-other half, and the other way round, so that what is printed was chosen without the tables that it is printed for.
+``--constants`` fits each tree once and tries the three constants of the default clusters: the best ones on one half of the tables
+are reported on the other half, and the other way round, so that what is printed was chosen without the tables that it is printed
+for.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 import warnings
 from pathlib import Path
@@ -39,10 +41,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 import coaltree as ct
+from coaltree.inference import partition
 from coaltree.metrics import dendrogram_purity
 from coaltree.tree.cut import cut_by_count
-from coaltree.workflow import model as fitted_model
-from coaltree.workflow import processes as modelling
 from published_tables import LABELLED, folder_table, labelled_table, names_in
 
 LARGE = ("digits", "yeast", "statlog")
@@ -50,6 +51,7 @@ HOLES = 0.2
 COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)  # of clusters, that BIC chooses from
 SAMPLED_ROWS = 600  # up to which trees are sampled
 FOLDER_ROWS = 600  # of each table of a folder
+TRIED_CONSTANTS = (5, 8, 12), (50.0, 100.0, 200.0), (0.01, 0.02, 0.05, 0.1)
 
 
 def tables(quick=False, names=LABELLED):
@@ -298,48 +300,33 @@ def summary(results):
     return "\n".join(lines)
 
 
-def choose_defaults(chosen):
-    """Print what the defaults around ours give, the best on one half of the tables reported on the other."""
-    tried = [
-        (rate, noise, site_noise, resolution)
-        for rate in (0.25, 0.5, 1.0)
-        for noise, site_noise in ((0.3, 0.1), (0.5, 0.2), (0.7, 0.4))
-        for resolution in (None, 0.12, 0.15, 0.18, 0.2, 0.22, 0.25, 0.3)  # None is the default cut
-    ]
-    scores = {setting: [] for setting in tried}
-    kept = modelling.RATE, modelling.NOISE, modelling.SITE_RATE, modelling.SITE_NOISE
+def choose_constants(chosen):
+    """Print what constants around ours give, the best on one half of the tables reported on the other."""
+    ours_at = partition.N_DIMENSIONS, partition.FREEDOM, partition.CONCENTRATION
+    tried = list(itertools.product(*TRIED_CONSTANTS))
+    scores = []  # by table, complete and with holes, and by setting
     for name, frame, classes in chosen:
         for seen in (frame, with_holes(frame)):
-            fitted = {}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = ct.CoalescentClustering(n_jobs=-1).fit(seen)._model
+            scores.append([])
             for setting in tried:
-                rate, noise, site_noise, resolution = setting
-                modelling.RATE, modelling.NOISE, modelling.SITE_RATE, modelling.SITE_NOISE = (
-                    rate,
-                    noise,
-                    2 * rate,
-                    site_noise,
-                )
-                fitted_model.RATE = rate  # for cuts
-                if setting[:3] not in fitted:
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")
-                        fitted[setting[:3]] = ct.CoalescentClustering(n_jobs=-1).fit(seen)
-                labels = fitted[setting[:3]].cut(resolution=resolution)
-                scores[setting].append(adjusted_rand_score(classes, labels))
+                partition.N_DIMENSIONS, partition.FREEDOM, partition.CONCENTRATION = setting
+                vars(model).pop("_evidence", None)
+                scores[-1].append(adjusted_rand_score(classes, model.cut(model.cluster_settings)))
         print(name, flush=True)
-    modelling.RATE, modelling.NOISE, modelling.SITE_RATE, modelling.SITE_NOISE = kept
-    fitted_model.RATE = modelling.RATE
-    table = np.array([scores[setting] for setting in tried])
-    print("rate, noise, noise of categories, resolution: mean ARI of all tables; on even and odd tables")
+    partition.N_DIMENSIONS, partition.FREEDOM, partition.CONCENTRATION = ours_at
+    table = np.array(scores).T
     halves = np.arange(table.shape[1]) // 2 % 2 == 0
+    print("dimensions, degrees of freedom, concentration: mean ARI of all tables; on even and odd tables")
     for setting, own in zip(tried, table, strict=True):
         print(f"  {setting}: {own.mean():.3f}; {own[halves].mean():.3f} {own[~halves].mean():.3f}")
     for half in (halves, ~halves):
         best = int(table[:, half].mean(axis=1).argmax())
-        ours_at = tried.index((0.5, 0.5, 0.2, None))
         print(
             f"best on one half: {tried[best]}, ARI {table[best, half].mean():.3f}; on the other "
-            f"{table[best, ~half].mean():.3f}, where the defaults have {table[ours_at, ~half].mean():.3f}"
+            f"{table[best, ~half].mean():.3f}, where ours have {table[tried.index(ours_at), ~half].mean():.3f}"
         )
 
 
@@ -348,7 +335,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="leave the larger tables out")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=DEFAULT_METHODS)
     parser.add_argument("--markdown", type=Path, help="file for the table of means")
-    parser.add_argument("--defaults", action="store_true", help="try parameters around the defaults instead")
+    parser.add_argument("--constants", action="store_true", help="try the constants of the default clusters instead")
     parser.add_argument("--folder", type=Path, help="folder of other tables")
     parser.add_argument("--tables", help="names of tables, divided by commas")
     given = parser.parse_args()
@@ -358,8 +345,8 @@ def main():
     except argparse.ArgumentTypeError as error:
         parser.error(str(error))
     chosen = tables_in(given.folder, names) if given.folder else tables(given.quick, names)
-    if given.defaults:
-        choose_defaults(chosen)
+    if given.constants:
+        choose_constants(chosen)
         return
     results = compare(given.methods, chosen)
     text = summary(results)

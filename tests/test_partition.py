@@ -301,25 +301,40 @@ def test_columns_in_other_units_and_order_have_the_same_clusters():
     model, order = fitted(X), np.random.default_rng(0).permutation(120)
     other = fitted((X * [1, 100, -1e-3, 7, 1e6] + [0, 5, 0, 1e3, 2])[order][:, [3, 0, 4, 1, 2]], n_jobs=2)
     assert adjusted_rand_score(model.labels_[order], other.labels_) == 1
+    assert adjusted_rand_score(model.cut(n_clusters=9)[order], other.cut(n_clusters=9)) == 1
     chances, others = model.n_clusters_distribution_, other.n_clusters_distribution_
     assert all(others[k] == pytest.approx(chance, abs=1e-3) for k, chance in chances.items() if chance > 0.01)
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 def test_strange_tables_have_sensible_clusters():
+    """And at most one remark each."""
     rng = np.random.default_rng(0)
     blobs, classes = make_blobs(120, centers=3, n_features=4, random_state=0)
-    assert fitted(np.ones((30, 3))).n_clusters_ == 1
-    assert fitted([[0.0], [1.0]]).n_clusters_ == 1
-    assert fitted(rng.normal(size=(100, 1))).n_clusters_ == 1
-    assert fitted(pd.DataFrame({"a": ["x"] * 20, "b": ["y"] * 20})).n_clusters_ == 1
-    assert fitted(rng.normal(size=(20, 1000))).n_clusters_ == 1
-    copied = np.hstack([blobs, np.repeat(blobs[:, :1], 10, axis=1)])
-    assert adjusted_rand_score(classes, fitted(copied).labels_) > 0.5  # the copies count ten times
+    for table in (
+        np.ones((30, 3)),  # all rows are equal
+        [[0.0], [1.0]],
+        rng.normal(size=(100, 1)),
+        pd.DataFrame({"a": ["x"] * 20, "b": ["y"] * 20}),  # categories with one level
+        rng.normal(size=(20, 1000)),
+        np.repeat([[False], [True]], 20, axis=0),  # one column of yes and no says nothing about clusters
+    ):
+        model = ct.CoalescentClustering().fit(table)
+        assert model.n_clusters_ == 1
+        assert len(model.remarks_) <= 1
+    halves = np.repeat([[0.0, 5.0, 1.0], [1.0, 3.0, 2.0]], 20, axis=0)
+    assert fitted(halves).labels_.tolist() == [0] * 20 + [1] * 20
+    copied = ct.CoalescentClustering().fit(np.hstack([blobs, np.repeat(blobs[:, :1], 10, axis=1)]))
+    assert adjusted_rand_score(classes, copied.labels_) > 0.5  # the copies count ten times
+    assert len(copied.remarks_) == 1
     blobs[0, 0] = 1e9 * blobs[:, 0].std()
-    assert adjusted_rand_score(classes[1:], fitted(blobs).labels_[1:]) == 1
+    far = ct.CoalescentClustering(assign_outliers=False).fit(blobs)
+    assert adjusted_rand_score(classes[1:], far.labels_[1:]) == 1
+    assert far.labels_[0] == -1
+    assert len(far.remarks_) == 1
     few = np.repeat([[0.0, 1.0], [2.0, 3.0], [9.0, 0.0]], 5, axis=0)
-    assert len(set(fitted(few, n_clusters=5).labels_)) == 5
+    more = ct.CoalescentClustering(n_clusters=5).fit(few)
+    assert len(more.remarks_) <= 1
 
 
 def test_dropping_a_column_changes_little():

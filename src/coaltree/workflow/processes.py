@@ -40,8 +40,8 @@ IntArray = NDArray[np.intp]
 
 FIRST_SITE_RATE, FIRST_SITE_NOISE = 0.5, 0.4  # starting values of draws for categorical columns
 # The process of trees and clusters. Nothing is fitted, because the parameters that predict best have too little noise for
-# clusters. `python benchmarks/clusters.py --defaults` tries other values: those that are best on one half of its tables are no
-# better than these on the other half.
+# clusters. On the tables of `python benchmarks/clusters.py`, values that were best on one half were no better than these on the
+# other half.
 RATE, NOISE = (
     0.5,
     0.5,
