@@ -171,7 +171,7 @@ def test_outlier_joins_cluster_of_highest_density():
     X = np.array([[-2.0], [-1.8], [1.5], [1.7], [1.6], [0.4]])
     tree = ct.Tree([[0, 1], [2, 3], [4, 7], [6, 8], [5, 9]], [0.0] * 6 + [0.1, 0.1, 0.2, 1.0, 2.0])
     process = ct.Brownian(1.0, noise=0.3)
-    labels = flat_clusters(tree, X, process.resolve(X), np.array([6, 8]), np.zeros(6, dtype=bool))
+    labels = flat_clusters(tree, X, process.resolve(X), np.array([6, 8]))
 
     def density(mean, variance, size):  # both lineages climb to height 0.2, where the higher cluster stands
         return size * norm.pdf(0.4, mean, np.sqrt(variance + 0.3 + 0.2))

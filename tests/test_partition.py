@@ -18,6 +18,7 @@ from coaltree.inference.kernels.partitions import log_determinants
 from coaltree.inference.partition import (
     Evidence,
     best_partition,
+    cluster_points,
     find_apart,
     node_evidence,
     partition_into,
@@ -64,7 +65,7 @@ def test_best_partition_is_that_of_enumeration(n, r, seed):
     rng = np.random.default_rng(seed)
     tree = ct.simulate_tree(n, rng)
     X = rng.normal(size=(n, r)) * rng.choice([1, 10]) + 3 * rng.integers(0, 2, size=(n, 1))
-    best = node_evidence(tree, X, X, process_over(X), 1.0).scores
+    best = node_evidence(tree, cluster_points(tree, X, X, process_over(X), 1.0)).scores
     found = best_partition(tree, best, 1)
     points, spread, _ = principal_points(tree, X, X, process_over(X), 1.0, partitions.N_DIMENSIONS)
     scores = score_nodes(tree, points, spread)
@@ -322,7 +323,7 @@ def test_strange_tables_have_sensible_clusters():
         model = ct.CoalescentClustering().fit(table)
         assert model.n_clusters_ == 1
         assert len(model.remarks_) <= 1
-    halves = np.repeat([[0.0, 5.0, 1.0], [1.0, 3.0, 2.0]], 20, axis=0)
+    halves = np.repeat([[0.0, 5.0, 1.0, 4.0], [1.0, 3.0, 2.0, 7.0]], 20, axis=0)
     assert fitted(halves).labels_.tolist() == [0] * 20 + [1] * 20
     copied = ct.CoalescentClustering().fit(np.hstack([blobs, np.repeat(blobs[:, :1], 10, axis=1)]))
     assert adjusted_rand_score(classes, copied.labels_) > 0.5  # the copies count ten times

@@ -21,9 +21,9 @@ MIN_REMARK_ROWS = 20  # of a table whose outliers are pointed out
 
 
 def flat_clusters(
-    tree: Tree, X: FloatArray, process: Process, clusters: IntArray, outliers: NDArray[np.bool_]
+    tree: Tree, X: FloatArray, process: Process, clusters: IntArray, outliers: NDArray[np.bool_] | None = None
 ) -> IntArray:
-    """Label the rows of clusters, and assign the remaining rows to them but for outliers.
+    """Label the rows of clusters, and assign the remaining rows to them, or leave outliers outside.
 
     A remaining row joins the cluster c with the largest ``n_c Z``. ``Z`` is the likelihood ratio of one tree, in which the row
     and the cluster merge at the height of the highest cluster, versus two independent trees.
@@ -37,7 +37,7 @@ def flat_clusters(
         A resolved one.
     clusters : ndarray of int
         Nodes, none above another.
-    outliers : ndarray of bool, shape (n,)
+    outliers : ndarray of bool, shape (n,), optional
         Rows that stay outside.
 
     Returns
@@ -46,10 +46,10 @@ def flat_clusters(
         Clusters are numbered in the order of their first rows; -1 for outliers.
     """
     labels = label_leaves(tree, clusters)
-    rest = np.flatnonzero((labels < 0) & ~outliers)
-    if len(rest):
+    if outliers is not None:
+        labels[outliers] = -1
+    elif len(rest := np.flatnonzero(labels < 0)):
         labels[rest] = _assign_rows(tree, X, process, clusters, rest)
-    labels[outliers] = -1
     return number_clusters(labels)
 
 

@@ -38,7 +38,7 @@ IntArray = NDArray[np.intp]
 
 # `python benchmarks/clusters.py` and `python benchmarks/cuts.py` set these three. More dimensions separate more clusters, but
 # split those that are not Gaussian, as fewer degrees of freedom do; the concentration keeps noise in one cluster.
-N_DIMENSIONS, FREEDOM, CONCENTRATION = 8, 100.0, 0.05
+N_DIMENSIONS, FREEDOM, CONCENTRATION = 8, 100.0, 0.01
 SHARES_WITHIN = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8])  # of the variance, that the evidence chooses from
 
 
@@ -50,20 +50,13 @@ class Evidence(NamedTuple):
     share: int  # place of the best share of variance within
 
 
-def node_evidence(tree: Tree, X: FloatArray, actual: FloatArray, process: Process, height: float) -> Evidence:
-    """Return the log evidence of the rows below each node as one cluster, for the share of variance within that is best.
+def cluster_points(tree: Tree, X: FloatArray, actual: FloatArray, process: Process, height: float) -> PrincipalPoints:
+    """Return the coordinates of rows for the evidence of clusters, see `principal_points`."""
+    return principal_points(tree, X, actual, process, height, N_DIMENSIONS)
 
-    Parameters
-    ----------
-    tree : Tree
-    X, actual, process, height
-        See `principal_points`.
 
-    Returns
-    -------
-    Evidence
-    """
-    points = principal_points(tree, X, actual, process, height, N_DIMENSIONS)
+def node_evidence(tree: Tree, points: PrincipalPoints) -> Evidence:
+    """Return the log evidence of the rows below each node as one cluster, for the share of variance within that is best."""
     scores = score_nodes(tree, points.points, points.spread)
     best = np.empty_like(scores)
     best_sums(tree.children, scores, best)

@@ -21,7 +21,7 @@ from .._validation import check_memory
 from ..errors import InputError
 from ..inference.flat_clusters import are_exceptions, flat_clusters, min_cluster_rows
 from ..inference.greedy import GreedyResult, greedy
-from ..inference.partition import Evidence, best_partition, find_apart, node_evidence, partition_into
+from ..inference.partition import Evidence, best_partition, cluster_points, find_apart, node_evidence, partition_into
 from ..inference.partition_chances import membership_chances, number_distribution
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
 from ..inference.preparation import are_extreme
@@ -235,8 +235,8 @@ class FittedModel:
         if self.sample is not None:
             return self._cut_sample(self.sample, cut)
         clusters = self._clusters(cut)
-        outliers = np.zeros(self.tree.n_leaves, dtype=bool) if cut.assign_outliers else self._find_apart(clusters)
-        return flat_clusters(self.tree, self.tree_matrix, self.process, clusters, outliers)
+        is_apart = None if cut.assign_outliers else find_apart(self.tree, self._evidence, clusters)
+        return flat_clusters(self.tree, self.tree_matrix, self.process, clusters, is_apart)
 
     def _clusters(self, cut: Cut) -> IntArray:
         """Return the nodes of the tree that are the clusters."""
@@ -247,16 +247,11 @@ class FittedModel:
             return partition_into(int(cut.n_clusters), self.tree, self._evidence.scores, min_size)
         return np.array(cut_nodes(self.tree, cut, min_size, RATE))
 
-    def _find_apart(self, clusters: IntArray) -> NDArray[np.bool_]:
-        return find_apart(self.tree, self._evidence, clusters)
-
     @cached_property
     def _evidence(self) -> Evidence:
         """The evidence of the rows below each node of the tree as one cluster."""
-        return self._evidence_of(self.tree)
-
-    def _evidence_of(self, tree: Tree) -> Evidence:
-        return node_evidence(tree, self.tree_matrix, self.matrix, self.process, 1 / (2 * RATE))
+        points = cluster_points(self.tree, self.tree_matrix, self.matrix, self.process, 1 / (2 * RATE))
+        return node_evidence(self.tree, points)
 
     @cached_property
     def _weighted_scores(self) -> list[tuple[Tree, FloatArray, float]]:
@@ -266,7 +261,8 @@ class FittedModel:
         indices = np.unique(np.linspace(0, len(self.sample) - 1, MAX_PREDICTION_TREES).round().astype(int)).tolist()
         trees = [self.sample.trees[k] for k in indices]
         weights = self.sample.weights[indices] / self.sample.weights[indices].sum()
-        return [(tree, self._evidence_of(tree).scores, w) for tree, w in zip(trees, weights.tolist(), strict=True)]
+        scores = (node_evidence(tree, self._evidence.points).scores for tree in trees)
+        return list(zip(trees, scores, weights.tolist(), strict=True))
 
     @cached_property
     def number_chances(self) -> FloatArray:
@@ -332,7 +328,7 @@ class FittedModel:
 
     def _find_outliers(self, cut: Cut) -> IntArray:
         """Return rows that are far from all others; in a sample, most trees must leave them outside of clusters, too."""
-        outliers = np.flatnonzero(self._find_apart(self._clusters(cut)))
+        outliers = np.flatnonzero(find_apart(self.tree, self._evidence, self._clusters(cut)))
         if self.sample is None or not len(outliers):
             return outliers
         outside = np.flatnonzero(self._cut_sample(self.sample, replace(cut, assign_outliers=False)) < 0)
