@@ -214,6 +214,13 @@ def test_one_cluster_has_no_evidence(X):
     assert np.isfinite(why.log_ratio).all()
 
 
+def test_clusters_of_one_row_have_hardly_any_evidence():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    model = ct.CoalescentClustering(n_clusters=12, min_cluster_size=1).fit(X)
+    assert model.profile().evidence.max() < 3
+    assert np.isfinite(model.explain(range(12)).log_ratio).all()
+
+
 def test_frames_are_those_of_the_library(mixed):
     table, model = mixed
     twin = ct.CoalescentClustering(n_clusters=2).fit(pl.from_pandas(table))

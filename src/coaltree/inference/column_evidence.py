@@ -22,6 +22,8 @@ from .partition import SHARES_WITHIN, ClusterPrior
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+ROUNDING = 1e-9  # differences of log densities
+
 
 class Moments(NamedTuple):
     """Number, mean and scatter, the sum of squared deviations from the mean, of the cells in groups."""
@@ -99,18 +101,21 @@ class ColumnInClusters:
             at = labels[known] * n_categories + cells[known].astype(np.intp)
             counts = np.bincount(at, minlength=(n_groups + 1) * n_categories)  # the last group is empty
             self._counts = counts.reshape(n_groups + 1, n_categories).astype(np.float64)
-            total = self._counts.sum(axis=0)
-            self._shares = total / max(total.sum(), 1)
-            own, others, both = map(self._count_evidence, (self._counts, total - self._counts, total[None]))
+            table = self._counts.sum(axis=0)
+            self._shares = table / max(table.sum(), 1)
+            own, others, both = map(self._count_evidence, (self._counts, table - self._counts, table[None]))
         else:
             self._prior = ClusterPrior.for_variance(1.0, 1)
             self._moments = Moments.of_groups(cells, labels, n_groups + 1)
             rest = self._moments.others()
             own, others, both = map(self._moment_evidence, (self._moments, rest, rest.take(slice(n_groups, None))))
-            self._prior = self._prior.at(int(own.sum(axis=0).argmax()))
-        chosen = int(own.sum(axis=0).argmax())
+        total = own.sum(axis=0)
+        # Clusters of one row say nothing about the share: it is the largest one then.
+        chosen = int(np.flatnonzero(total > total.max() - ROUNDING)[-1])
         self.share = float(SHARES_WITHIN[chosen])
         self.evidence: FloatArray = (own + others - both)[:-1, chosen]
+        if not n_categories:
+            self._prior = self._prior.at(chosen)
 
     def log_predictive(self, cells: FloatArray, groups: IntArray, leave_out: bool = False) -> FloatArray:
         """Return the log predictive density of cells, each in one cluster, as in eq. (10.10).
