@@ -189,11 +189,11 @@ def test_chain_samples_powered_posterior():
         np.array([[0.0, 1.0, 0.0], [1.0, 1.0, 2.0]]),
         ct.Multinomial(0.5, [SHARES[0]] * 2 + [SHARES[1]], 0, "present"),
     )
-    power, heights = 0.4, np.exp(np.linspace(-12, 3.5, 400))
+    power, heights = 0.4, np.exp(np.linspace(-12, 3.5, 200))
     trees = [ct.Tree([[0, 1]], [0, 0, h]) for h in heights]
     density = np.exp([power * process.log_likelihood(tree, X) - tree.heights[-1] for tree in trees]) * heights
     rng = np.random.default_rng(2)
-    chain = Chain(X, process, without_ties(trees[200], rng), rng, power=power)
+    chain = Chain(X, process, without_ties(trees[100], rng), rng, power=power)
     results = []
     for _ in range(1000):
         chain.move(2)
@@ -252,8 +252,8 @@ def test_gradients_match_finite_differences(ascertainment):
 @pytest.mark.parametrize("ascertainment", KINDS)
 @pytest.mark.parametrize("pooled", [True, False])
 def test_calibrate_reaches_local_maximum(ascertainment, pooled):
-    tree = ct.simulate_tree(20, random_state=5)
-    true = ct.Multinomial(0.3, [[0.6, 0.4]] * 30, ascertainment=ascertainment)
+    tree = ct.simulate_tree(12, random_state=5)
+    true = ct.Multinomial(0.3, [[0.6, 0.4]] * 15, ascertainment=ascertainment)
     X = true.simulate(tree, random_state=6)
     X[np.random.default_rng(7).random(X.shape) < 0.1] = nan
     X = X[:, true._is_recorded(X)]
@@ -280,11 +280,11 @@ def test_parameter_draws_match_quadrature(ascertainment):
     process = ct.Multinomial(0.8, [[0.4, 0.6]] * 3, 0.15, ascertainment)
     sampler, rng = MultinomialSampler(process, X, True), np.random.default_rng(3)
     draws = []
-    for _ in range(600):
+    for _ in range(300):
         process = sampler.draw(process, FOUR, rng)
         draws.append([float(process.rate), process.equilibrium[0][0], process.equilibrium[2][0]])
-    rates, shares = np.exp(np.linspace(-7, 2.5, 24)), (np.arange(12) + 0.5) / 12
-    density = np.empty((24, 3, 12))  # columns are independent given the rate
+    rates, shares = np.exp(np.linspace(-7, 2.5, 18)), (np.arange(10) + 0.5) / 10
+    density = np.empty((18, 3, 10))  # columns are independent given the rate
     for (r, rate), (s, share) in itertools.product(enumerate(rates), enumerate(shares)):
         one = ct.Multinomial(rate, [[share, 1 - share]], 0.15, ascertainment)
         prior = 0.5 * math.log(share * (1 - share))
@@ -307,7 +307,7 @@ def test_joint_draws_leave_prior_invariant(ascertainment):
     tree = ct.simulate_tree(n, random_state=rng)
     process = ct.Multinomial(1.0, [[0.5, 0.5]] * 2, 0.2, ascertainment)
     draws = []
-    for _ in range(400):
+    for _ in range(200):
         X = process.simulate(tree, random_state=rng)
         chain = Chain(X, process, without_ties(tree, rng), rng, process.sampler(X, False))
         chain.move(n)
@@ -340,7 +340,7 @@ def test_unrecorded_columns_are_drawn_with_expected_counts():
 
 def test_ascertainment_removes_height_bias():
     """The mean log ratio of the most likely height of a tree to the true one, over 12 tables, is held to 4.5 standard errors."""
-    factors = np.linspace(-1.5, 2.5, 21)
+    factors = np.linspace(-1.5, 2.5, 15)
     errors = {None: [], "variable": []}
     for seed in range(12):
         tree = ct.simulate_tree(10, random_state=seed)
@@ -365,15 +365,15 @@ def test_ascertainment_removes_height_bias():
 
 @pytest.fixture(scope="module")
 def matrix():
-    process = ct.Multinomial(0.3, [[0.5, 0.5]] * 30, ascertainment="variable")
+    process = ct.Multinomial(0.3, [[0.5, 0.5]] * 12, ascertainment="variable")
     X = process.simulate(ct.simulate_tree(8, random_state=0), random_state=1)
-    return pd.DataFrame(X.astype(int).astype(str), columns=[f"c{d}" for d in range(30)])
+    return pd.DataFrame(X.astype(int).astype(str), columns=[f"c{d}" for d in range(12)])
 
 
 def test_estimator_supports_ascertainment(matrix, tmp_path):
     process = ct.Multinomial(ascertainment="variable")
     model = ct.CoalescentClustering(
-        inference="mcmc", n_samples=30, n_chains=2, categorical_process=process, draw_parameters=True, random_state=0
+        inference="mcmc", n_samples=20, n_chains=2, categorical_process=process, draw_parameters=True, random_state=0
     )
     with pytest.warns(InputWarning):
         model.fit(matrix)
@@ -407,7 +407,7 @@ def test_fit_command_supports_ascertainment(matrix, tmp_path, monkeypatch, capsy
     """From a NEXUS file, whose characters are categorical."""
     rows = "\n".join(f"row{i} {''.join(row)}" for i, row in enumerate(matrix.to_numpy()))
     header = (
-        '#NEXUS\nbegin data;\ndimensions ntax=8 nchar=30;\nformat datatype=standard symbols="01" missing=?;\nmatrix\n'
+        '#NEXUS\nbegin data;\ndimensions ntax=8 nchar=12;\nformat datatype=standard symbols="01" missing=?;\nmatrix\n'
     )
     (tmp_path / "matrix.nex").write_text(f"{header}{rows}\n;\nend;\n")
     command = command_in(tmp_path, monkeypatch, capsys)

@@ -96,11 +96,11 @@ def test_draws_with_relative_rates_match_grid(ascertainment):
     tree, X = small_table()
     start = held(1.0, ascertainment).resolve(X)
     sampler, rng, process, logs = start.sampler(X, True), np.random.default_rng(0), start, []
-    for _ in range(1_000):
+    for _ in range(400):
         process = sampler.draw(process, tree, rng)
         logs.append(math.log(process.rate))
     assert [q.tolist() for q in process.equilibrium] == EQUAL
-    grid = np.linspace(math.log(1e-2), math.log(1e2), 80)
+    grid = np.linspace(math.log(1e-2), math.log(1e2), 40)
     candidates = [held(math.exp(log_rate), ascertainment) for log_rate in grid]
     density = np.array([c.log_likelihood(tree, X) + c.log_parameter_prior(X) for c in candidates]) + grid
     mass = np.exp(density - density.max())
@@ -176,7 +176,7 @@ def test_gamma_rates_without_data_are_those_of_the_prior():
     tree, X = ct.simulate_tree(3, 0), np.full((3, 5), np.nan)
     process = varying().resolve(X)
     sampler, rng, shapes, counts = process.sampler(X, True), np.random.default_rng(0), [], np.zeros(4)
-    for step in range(750):
+    for step in range(500):
         process = sampler.draw(process, tree, rng)
         if step % 5 == 4:  # successive shapes are similar
             shapes.append(process.gamma_shape)
@@ -244,8 +244,8 @@ def test_recorded_columns_at_gamma_rates_have_probabilities_that_add_up(ascertai
 def recorded_table():
     """Return a small tree and variable columns of two and three states with their process, at gamma rates."""
     tree = ct.simulate_tree(5, 1)
-    process = ct.Multinomial(1.0, EQUAL * 3, ascertainment="variable", hold_equilibrium=True, gamma_shape=0.5)
-    process = process.replace(relative_rate=np.tile(RELATIVE, 3))
+    process = ct.Multinomial(1.0, EQUAL * 2, ascertainment="variable", hold_equilibrium=True, gamma_shape=0.5)
+    process = process.replace(relative_rate=np.tile(RELATIVE, 2))
     X = process.simulate(tree, 3)
     X[0, 0] = np.nan
     return tree, X, process
@@ -697,11 +697,11 @@ def test_invalid_partitions_are_refused(tmp_path):
 @pytest.mark.parametrize("path", [PRIMATES, INSECTS], ids=["primates", "insects"])
 def test_shell_estimator_and_functions_agree(path, tmp_path, monkeypatch, capsys):
     frame = ct.read_characters(path)
-    options = {"n_samples": 12, "n_chains": 2, "random_state": 0}
+    options = {"n_samples": 6, "n_chains": 2, "random_state": 0}
     sample = ct.mcmc(frame, **options)
     model = fit(frame, inference="mcmc", **options)
     command = command_in(tmp_path, monkeypatch, capsys)
-    code, _, error = command("fit", path, "--inference", "mcmc", "--samples", 12, "--chains", 2, "-o", "out")
+    code, _, error = command("fit", path, "--inference", "mcmc", "--samples", 6, "--chains", 2, "-o", "out")
     assert code == 0, error
     shell = ct.load_model(tmp_path / "out" / "model.coaltree").sample_
     expected = [tree.to_newick() for tree in sample.trees]
@@ -713,9 +713,9 @@ def test_shell_estimator_and_functions_agree(path, tmp_path, monkeypatch, capsys
     assert ct.greedy(frame).process.to_dict() == fit(frame).process_.to_dict()
 
 
-@pytest.mark.parametrize("datatype", ["dna", "rna", "protein", "standard", "restriction", "sets"])
+@pytest.mark.parametrize("datatype", ["dna", "protein", "standard", "restriction", "sets"])
 def test_frames_of_polars_are_those_of_pandas(datatype, tmp_path):
-    """The same chains, also after rows and columns were selected."""
+    """The same process and tree, also after columns were selected."""
     symbols = {"rna": "ACGU", "protein": "ACDE", "standard": "0101", "restriction": "0101"}.get(datatype, "ACGT")
     rows = "\n".join(
         f"row{k} {row.translate(str.maketrans('0123', symbols))}" for k, row in enumerate(["0123", "0133", "1012"])
@@ -727,9 +727,9 @@ def test_frames_of_polars_are_those_of_pandas(datatype, tmp_path):
     (tmp_path / "x.nex").write_text(f"{header} matrix {rows}; end;")
     pandas, polars = (ct.read_characters(tmp_path / "x.nex", library=library) for library in ("pandas", "polars"))
     for one, other in ((pandas, polars), (pandas.iloc[:, 1:], polars.drop(polars.columns[1]))):
-        expected, actual = (ct.mcmc(frame, n_samples=4, n_chains=1, random_state=0) for frame in (one, other))
+        expected, actual = ct.greedy(one), ct.greedy(other)
         assert actual.process.to_dict() == expected.process.to_dict()
-        assert [tree.to_newick() for tree in actual.trees] == [tree.to_newick() for tree in expected.trees]
+        assert actual.tree == expected.tree
 
 
 def test_other_frames_of_polars_have_no_characters():
@@ -852,8 +852,6 @@ def test_evidence_compares_frequencies(tmp_path, monkeypatch, capsys):
 
     for name, value in (("N_RUNS", 2), ("N_CHAINS", 2), ("N_SAMPLES", 2)):
         monkeypatch.setattr(comparison, name, value)
-    actual = comparison.compare_models(fit(ct.read_characters(PRIMATES))._model)
-    assert {model.name: model.n_fitted for model in actual} == {"equal frequencies": 1, "fitted frequencies": 4}
     part = fit(ct.read_characters(PRIMATES).iloc[:4, :20], rates="gamma")
     assert {model.name: model.n_fitted for model in comparison.compare_models(part._model)} == {
         "equal frequencies and gamma rates": 2,
@@ -861,7 +859,7 @@ def test_evidence_compares_frequencies(tmp_path, monkeypatch, capsys):
         "fitted frequencies and gamma rates": 5,
         "fitted frequencies and equal rates": 4,
     }
-    actual = comparison.compare_models(fit(ct.read_characters(INSECTS))._model)
+    actual = comparison.compare_models(fit(ct.read_characters(INSECTS).iloc[:, 1:9])._model)
     assert {model.name for model in actual} == {
         "equal frequencies and only variable columns recorded",
         "equal frequencies and all columns recorded",
