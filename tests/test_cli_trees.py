@@ -135,6 +135,16 @@ def test_quote_names_option_of_convert(command, tmp_path):
     check_sentence(command("convert", "t.json", "u.json", "--quote-names"), "--quote-names", "json", "Newick")
 
 
+def test_support_is_kept_and_drawn(command, tmp_path):
+    (tmp_path / "t.nwk").write_text("((a:1,b:1)75:2,c:3)100;")
+    for source, target in (("t.nwk", "t.nex"), ("t.nex", "u.nwk"), ("u.nwk", "u.json"), ("u.json", "v.nwk")):
+        assert command("convert", source, target)[0] == 0
+    assert tree_from_json((tmp_path / "u.json").read_bytes()).support.tolist() == [0.75, 1.0]
+    assert (tmp_path / "v.nwk").read_text() == "((a:1.0,b:1.0)0.75:2.0,c:3.0)1;\n"
+    axes = ct.plot_dendrogram(ct.Tree.from_newick((tmp_path / "v.nwk").read_text()))
+    assert "75" in [text.get_text() for text in axes.texts]
+
+
 def test_convert_reads_plain_linkage(command, tmp_path):
     Z = ct.simulate_tree(6, random_state=0).to_linkage()
     np.savetxt(tmp_path / "z.csv", Z, delimiter=",")

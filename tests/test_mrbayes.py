@@ -126,16 +126,37 @@ def test_different_rate_is_detected(ten, ours, tmp_path):
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ALIGNMENTS = Path(os.environ.get("COALTREE_DATA", "")) / "phylogenetics"
-# Fewer rows of three alignments, with which chains of MrBayes mix in seconds.
+PAGE = Path(__file__).parent.parent / "docs" / "phylogenetics.md"
+# Fewer rows of three alignments, with which chains of MrBayes mix in seconds; and how the page calls them.
 TABLES = {
-    "primates": (EXAMPLES / "primates.nex", slice(None)),
-    "primates, gamma rates": (EXAMPLES / "primates.nex", slice(None)),
-    "insects": (EXAMPLES / "insects.nex", slice(None)),
-    "DS1": (ALIGNMENTS / "DS1.nexus", slice(0, None, 3)),
-    "DS4": (ALIGNMENTS / "DS4.nexus", slice(0, None, 5)),
-    "DS4, gamma rates": (ALIGNMENTS / "DS4.nexus", slice(0, None, 5)),
-    "DS5": (ALIGNMENTS / "DS5.nexus", slice(0, None, 5)),
+    "primates": (EXAMPLES / "primates.nex", slice(None), "`examples/primates.nex`, 9 rows, 60 sites | F81"),
+    "primates, gamma rates": (
+        EXAMPLES / "primates.nex",
+        slice(None),
+        "`examples/primates.nex`, 9 rows, 60 sites | F81+G4",
+    ),
+    "insects": (EXAMPLES / "insects.nex", slice(None), "`examples/insects.nex`, 12 rows, 16 characters | Mkv"),
+    "DS1": (ALIGNMENTS / "DS1.nexus", slice(0, None, 3), "every third row of DS1, 9 rows, 1949 sites | F81"),
+    "DS4": (ALIGNMENTS / "DS4.nexus", slice(0, None, 5), "every fifth row of DS4, 9 rows, 1137 sites | F81"),
+    "DS4, gamma rates": (
+        ALIGNMENTS / "DS4.nexus",
+        slice(0, None, 5),
+        "every fifth row of DS4, 9 rows, 1137 sites | F81+G4",
+    ),
+    "DS5": (ALIGNMENTS / "DS5.nexus", slice(0, None, 5), "every fifth row of DS5, 10 rows, 378 sites | F81"),
 }
+
+
+def documented_roots(label):
+    """Return the root heights of coaltree and MrBayes that the page has for a table and a model."""
+    (line,) = (line for line in PAGE.read_text().splitlines() if line.startswith(f"| {label} | "))
+    return [float(number) for number in line.split(" | ")[2].split(", ")]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_page_has_root_heights_within_two_per_cent(name):
+    ours, theirs = documented_roots(TABLES[name][2])
+    assert abs(ours - theirs) < 0.02 * theirs
 
 
 def changes_per_redraw(sample, process):
@@ -174,7 +195,7 @@ def test_default_models_match_mrbayes(name, tmp_path):
 
     Root heights differ by at most 2 %, clades by 0.03, each with three standard errors in addition.
     """
-    path, rows = TABLES[name]
+    path, rows, label = TABLES[name]
     if not path.exists():
         pytest.skip(f"{path.name} is not in the folder phylogenetics of COALTREE_DATA")
     frame = ct.read_characters(path).iloc[rows]
@@ -214,6 +235,8 @@ def test_default_models_match_mrbayes(name, tmp_path):
     effective = 0.5 / np.sum(weights**2)  # successive trees are similar
     print(f"{name} {frame.shape}: root {root:.4f}, {their_root:.4f} ± {error:.4f}", end="")
     assert abs(root - their_root) < 0.02 * their_root + 3 * error
+    for found, documented in zip((root, their_root), documented_roots(label), strict=True):
+        assert abs(found - documented) < 0.02 * documented + 3 * error
     largest = 0.0
     for mask in {*clades, *their_clades}:
         one, other = clades.get(mask, 0.0), their_clades.get(mask, 0.0)

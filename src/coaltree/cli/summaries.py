@@ -196,9 +196,10 @@ def _describe_evidence(facts: dict[str, Any]) -> str:
             if model["standard_error"] is None
             else f" ± {model['standard_error']:.1g}"
         )
+        fitted = count(model["fitted_parameters"], "fitted parameter")
         lines.append(
             f"{model['model']}: log evidence {model['log_evidence']:.1f}{evidence_error}, "
-            f"{count(model['fitted_parameters'], 'fitted parameter')} at {model['penalty']:.1f}{against}{error}; {model['words']}"
+            f"penalty {model['penalty']:.1f} for {fitted}{against}{error}; {model['words']}"
         )
     return f"\n{' ' * 10}".join(lines)
 
