@@ -38,7 +38,7 @@ IntArray = NDArray[np.intp]
 
 # `python benchmarks/clusters.py` and `python benchmarks/cuts.py` set these three. More dimensions separate more clusters, but
 # split those that are not Gaussian, as fewer degrees of freedom do; the concentration keeps noise in one cluster.
-N_DIMENSIONS, FREEDOM, CONCENTRATION = 8, 100.0, 0.01
+N_DIMENSIONS, FREEDOM, CONCENTRATION = 8, 100.0, 0.05
 SHARES_WITHIN = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8])  # of the variance, that the evidence chooses from
 
 
