@@ -179,6 +179,16 @@ CASES = [
     Case("fit t.csv -o t.nwk/out", "t.nwk folder"),
     Case("fit t.csv -o /proc/out", "/proc/out folder written"),
     Case("fit t.csv -o blocked", "blocked/tree.nwk folder"),
+    # -- outliers ---------------------------------------------------------------------------------
+    Case("outliers no.csv", "no.csv exist"),
+    Case("outliers t.csv --contamination 0", "--contamination 0 0.5"),
+    Case("outliers t.csv --contamination 0.6", "--contamination 0.6 0.5"),
+    Case("outliers t.csv --cells 0", "--cells 0 1"),
+    Case("outliers t.csv --model no.coaltree", "no.coaltree exist"),
+    Case("outliers t.csv --model model.coaltree --standardize power", "--standardize --model"),
+    Case("outliers - --model -", "TABLE --model standard input"),
+    Case("outliers t.csv -o t.csv", "t.csv itself"),
+    Case("outliers t.csv --json -o -", "--output --json standard output"),
     # -- score and place --------------------------------------------------------------------------
     Case("score no.coaltree t.csv", "no.coaltree exist"),
     Case("score sub t.csv", "sub folder model.coaltree"),

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from coaltree import CoalescentClustering, CoalescentImputer
+from coaltree import CoalescentClustering, CoalescentImputer, CoalescentOutlierDetector
 
 # Without the search for the noise, which takes nearly all the time of a fit.
 QUICK = {"noise": 0.1}
@@ -21,9 +21,10 @@ pytestmark = [
         CoalescentClustering(**QUICK),
         CoalescentClustering(inference="mcmc", n_chains=2, n_samples=10, random_state=0, **QUICK),
         CoalescentImputer(**QUICK),
+        CoalescentOutlierDetector(**QUICK),
     ]
 )
-def test_clustering_and_imputer_pass_check_estimator(estimator, check):
+def test_estimators_pass_check_estimator(estimator, check):
     check(estimator)
 
 

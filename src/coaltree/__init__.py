@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .estimators.clustering import CoalescentClustering
     from .estimators.imputer import CoalescentImputer
     from .estimators.load import load_model
+    from .estimators.outliers import CoalescentOutlierDetector
     from .inference.evidence import evidence
     from .inference.greedy import GreedyResult, greedy
     from .inference.mcmc import mcmc
@@ -43,6 +44,7 @@ _HOMES = {
     "Brownian": "process.brownian",
     "CoalescentClustering": "estimators.clustering",
     "CoalescentImputer": "estimators.imputer",
+    "CoalescentOutlierDetector": "estimators.outliers",
     "EvidenceResult": "inference.results",
     "GreedyResult": "inference.greedy",
     "MCMCResult": "inference.results",
@@ -87,6 +89,7 @@ __all__ = [
     "Brownian",
     "CoalescentClustering",
     "CoalescentImputer",
+    "CoalescentOutlierDetector",
     "EvidenceResult",
     "GreedyResult",
     "MCMCResult",

@@ -4,7 +4,7 @@ Slow imports are inside the commands, so that ``coaltree --help`` answers at onc
 """
 
 # These modules register their commands, in the order of the help.
-from . import fit, impute, query, outputs, simulate, demo  # noqa: F401, I001
+from . import fit, impute, outliers, query, outputs, simulate, demo  # noqa: F401, I001
 from .app import app, run
 
 __all__ = ["app", "run"]

@@ -56,6 +56,7 @@ from .options import (
     VerboseOption,
     check_fit_options,
     check_jobs,
+    check_no_fit_options,
     check_one_reader,
     check_one_writer,
     check_options,
@@ -354,7 +355,7 @@ def impute(
             "--standardize": None if standardize is None else STANDARDIZE[standardize],
         }
         if model is not None:
-            _check_no_fit_options(fitting | {"--categorical": categorical, "--gaps": gaps})
+            check_no_fit_options(fitting | {"--categorical": categorical, "--gaps": gaps})
         _check_options(fitting, draws, seed, n_jobs)
         notes = Notes(quiet, verbose)
         settings = read_file_arguments(id_column, no_id, drop, categorical, na_value, gaps=gaps)
@@ -410,15 +411,6 @@ def _check_files(table: TableFile, draws: int | None) -> None:
         check_memory(
             float(draws) * (table.n_bytes + FILE_BYTES), f"{draws:,} files like {table.name}", "take fewer --draws"
         )
-
-
-def _check_no_fit_options(options: Mapping[str, Any]) -> None:
-    """Refuse options of a fit if there is a fitted model."""
-    for option, value in options.items():
-        if value is not None:
-            raise InputError(
-                f"{option} is an option of fitting, but --model is already fitted; leave one of the two out."
-            )
 
 
 def _target_paths(table: TableFile, output: Path, draws: int | None) -> list[Path]:

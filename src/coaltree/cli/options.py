@@ -367,6 +367,15 @@ def check_options(options: Mapping[str, Any]) -> None:
         check_option(option, value)
 
 
+def check_no_fit_options(options: Mapping[str, Any]) -> None:
+    """Refuse options of a fit if there is a fitted model."""
+    for option, value in options.items():
+        if value is not None:
+            raise InputError(
+                f"{option} is an option of fitting, but --model is already fitted; leave one of the two out."
+            )
+
+
 _OPTIONS_BY_INFERENCE: tuple[tuple[tuple[Inference, ...], tuple[str, ...]], ...] = (
     (("smc",), ("--proposal", "--particles", "--runs")),
     (("mcmc",), ("--chains", "--heated", "--samples", "--draw-parameters", "--max-seconds")),

@@ -97,6 +97,7 @@ def score(
             fitted, names, rows = _load_model_and_rows(model, table, table_format, settings, unseen, notes)
             draw_trees(fitted, notes)
             with notes.time_step("scoring"), notes.capture_warnings():
+                notes.add(fitted.describe_known_rows(rows.matrix))
                 densities = fitted.log_density(rows)
                 names = names or [str(i) for i in range(len(densities))]
                 notes.add(describe_rows(fitted, rows, names, densities, "log density is 0"))

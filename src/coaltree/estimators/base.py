@@ -1,4 +1,4 @@
-"""The base class of both scikit-learn estimators: parameters, tables in, the fitted model and its attributes."""
+"""The base class of the scikit-learn estimators: parameters, tables in, the fitted model and its attributes."""
 
 from __future__ import annotations
 
@@ -264,9 +264,7 @@ class CoalescentEstimator(BaseEstimator, Settings):
         """
         check_is_fitted(self)
         if type(self).__name__ != self._estimator:  # a subclass may have other attributes to store
-            raise InputError(
-                f"A {type(self).__name__} cannot be saved: only CoalescentClustering and CoalescentImputer themselves can."
-            )
+            raise InputError(f"A {type(self).__name__} cannot be saved: only {self._estimator} itself can.")
         write_model(self._model, path, self._settings())
 
     def _read_rows(self, X: Any) -> NewRows:

@@ -213,7 +213,8 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         """Return the log predictive density of new rows, in the units of the table.
 
         The density is an average over all branches where a row can attach, and over all trees. Missing cells are integrated
-        out: a row without any observed cell has density 1. Columns that did not vary in the fit are ignored.
+        out: a row without any observed cell has density 1. Columns that did not vary in the fit are ignored. Rows of the fit
+        are copies of rows in the trees, so this does not tell which of them are unusual; `CoalescentOutlierDetector` does.
 
         Parameters
         ----------
@@ -225,6 +226,8 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         ndarray of shape (n_rows,)
         """
         rows = self._read_rows(X)
+        for remark in self._model.describe_known_rows(rows.matrix):
+            warnings.warn(remark, InputWarning, stacklevel=2)
         return self._model.log_density(rows, self.client)
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from ..errors import InputError
-from ..persist.model import ModelRecord, invalid_model_error, read_model_record, restore_model
-from ..workflow.settings import ClusterSettings, ImputationSettings, parameter_names
+from .._progress import Progress
+from ..persist.model import ModelRecord, read_model_record, restore_model
+from ..workflow.model import FittedModel
+from ..workflow.settings import SETTINGS, ImputationSettings, OutlierSettings, Settings, parameter_names
 from .clustering import CoalescentClustering
 from .imputer import CoalescentImputer
+from .outliers import CoalescentOutlierDetector
+
+ESTIMATORS = {kind._estimator: kind for kind in (CoalescentClustering, CoalescentImputer, CoalescentOutlierDetector)}
+AnyEstimator = CoalescentClustering | CoalescentImputer | CoalescentOutlierDetector
 
 
-def load_model(path: str | Path) -> CoalescentClustering | CoalescentImputer:
+def load_model(path: str | Path) -> AnyEstimator:
     """Read a fitted estimator from a file that its method ``save`` or the command ``coaltree fit`` wrote.
 
     It gives the same predictions as the estimator that was saved. Files need not be trusted: nothing in them is executed, and a
@@ -24,7 +30,7 @@ def load_model(path: str | Path) -> CoalescentClustering | CoalescentImputer:
 
     Returns
     -------
-    CoalescentClustering or CoalescentImputer
+    CoalescentClustering, CoalescentImputer or CoalescentOutlierDetector
 
     Raises
     ------
@@ -45,16 +51,39 @@ def load_model(path: str | Path) -> CoalescentClustering | CoalescentImputer:
     return to_estimator(read_model_record(path), str(path))
 
 
-def to_estimator(record: ModelRecord, source: str) -> CoalescentClustering | CoalescentImputer:
+def to_estimator(record: ModelRecord, source: str) -> AnyEstimator:
     """Return the estimator of a record; messages call the file `source`."""
+    model: FittedModel = restore_model(record, source)
+    return ESTIMATORS[model.settings._estimator]._from_model(model)
+
+
+def to_detector(
+    record: ModelRecord, source: str, parameters: dict[str, Any], progress: Progress | None = None
+) -> CoalescentOutlierDetector:
+    """Return a fitted estimator of any kind as an outlier detector over the same rows.
+
+    Parameters
+    ----------
+    record : ModelRecord
+    source : str
+        The file, for messages.
+    parameters : dict
+        Parameters that replace those of the model.
+    progress : callable, optional
+        Called while trees are drawn, if the model has none.
+
+    Returns
+    -------
+    CoalescentOutlierDetector
+    """
+    record = _convert(record, OutlierSettings, parameters)
     model = restore_model(record, source)
-    if isinstance(model.settings, ClusterSettings):
-        return CoalescentClustering._from_model(model)
-    return CoalescentImputer._from_model(model)
+    model.draw_trees(progress)
+    return CoalescentOutlierDetector._from_model(model)
 
 
 def to_imputer(record: ModelRecord, source: str, n_jobs: int | None = None) -> CoalescentImputer:
-    """Return a fitted estimator of either kind as an imputer with the same tree and process.
+    """Return a fitted estimator of any kind as an imputer with the same tree and process.
 
     Parameters
     ----------
@@ -68,12 +97,15 @@ def to_imputer(record: ModelRecord, source: str, n_jobs: int | None = None) -> C
     -------
     CoalescentImputer
     """
-    parameters = record.parameters if n_jobs is None else record.parameters | {"n_jobs": n_jobs}
-    if record.estimator == ClusterSettings._estimator:
-        cluster_only = {*parameter_names(ClusterSettings)} - {*parameter_names(ImputationSettings)}
-        parameters = {name: value for name, value in parameters.items() if name not in cluster_only}
-        record = replace(record, estimator=ImputationSettings._estimator, labels=None)
-    model = to_estimator(replace(record, parameters=parameters), source)
-    if not isinstance(model, CoalescentImputer):
-        raise invalid_model_error(source, InputError(f"it is a {record.estimator}"))
-    return model
+    record = _convert(record, ImputationSettings, {} if n_jobs is None else {"n_jobs": n_jobs})
+    return CoalescentImputer._from_model(restore_model(record, source))
+
+
+def _convert(record: ModelRecord, kind: type[Settings], parameters: dict[str, Any]) -> ModelRecord:
+    """Return the record of another kind of estimator with the same tree and process, with some parameters replaced."""
+    kept = record.parameters
+    if record.estimator in SETTINGS:
+        own = {*parameter_names(SETTINGS[record.estimator])} - {*parameter_names(kind)}
+        kept = {name: value for name, value in kept.items() if name not in own}
+        record = replace(record, estimator=kind._estimator, labels=None)
+    return replace(record, parameters=kept | parameters)

@@ -247,6 +247,15 @@ class Process(ABC):
         """Return warnings about the tree of X that the user should read."""
         return []
 
+    def with_more_noise(self, ratio: float) -> Self:
+        """Return the process with more noise in each cell, which makes its densities wider; by default nothing changes.
+
+        The variance that is added to a real column is `ratio` times its variance at equilibrium, noise included, or without
+        an equilibrium after a unit of time. A state is replaced by a draw from the equilibrium with probability
+        ``ratio / (1 + ratio)``, the same share of noise.
+        """
+        return self
+
     # -- ascertainment ---------------------------------------------------------------------------------
 
     def check_ascertainment(self, X: FloatArray, names: Sequence[str] | None = None) -> None:  # noqa: B027  a default

@@ -254,6 +254,13 @@ class Gaussian(Process):
                 X[:, d] += step * (rng.random(len(X)) - 0.5)
         return X
 
+    def with_more_noise(self, ratio: float) -> Self:
+        """Return the process with more noise that is independent between columns; see `Process.with_more_noise`."""
+        if self.variance.ndim < 2:
+            return self.replace(noise=self.noise + ratio * (1 + self.noise))
+        noise = self.noise if self.noise.ndim else self.noise * self.variance
+        return self.replace(noise=noise + ratio * np.diag(np.diag(self.variance + noise)))
+
     def parameter_names(self, columns: Sequence[int]) -> list[str]:
         """Return names of the constructor's arguments, with the columns of those that differ between columns."""
         return [

@@ -186,6 +186,10 @@ class Mixed(Process):
             X[:, columns] = process.jitter_rounded(X[:, columns], rng)
         return X
 
+    def with_more_noise(self, ratio: float) -> Self:
+        """Return every part with more noise."""
+        return type(self)(*((process.with_more_noise(ratio), columns) for process, columns in self.parts))
+
     def check_ascertainment(self, X: FloatArray, names: Sequence[str] | None = None) -> None:
         """Check the columns of every part."""
         known = [f"{column}" for column in range(self.n_columns)] if names is None else names

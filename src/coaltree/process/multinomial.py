@@ -388,6 +388,10 @@ class Multinomial(Process):
             "if they were recorded, use ascertainment=None."
         )
 
+    def with_more_noise(self, ratio: float) -> Self:
+        """Return the process with states that are more often replaced by chance; see `Process.with_more_noise`."""
+        return self.replace(noise=1 - (1 - self.noise) / (1 + ratio))
+
     def without_ascertainment(self) -> Self:
         """Return the process that records all columns."""
         return self if self.ascertainment is None else self.replace(ascertainment=None)

@@ -132,15 +132,14 @@ def _leave_out(model: FittedModel) -> HeldOut | None:
         return None
     rows, predictor = model.prediction_rows, model.predictor
     tree = model.tree if len(rows) == model.tree.n_leaves else predictor.trees[0]
-    n_real = sum(column.real for column in encoded_columns(model.encoding))
-    held_out = leave_out(tree, predictor, n_real)
+    held_out = leave_out(tree, predictor, model.outlier_scorer)
     return held_out._replace(rows=rows[held_out.rows], inspected=rows[held_out.inspected])
 
 
 def _held_out_facts(held_out: HeldOut | None) -> HeldOutFacts:
     if held_out is None:
         none = np.zeros(0, dtype=np.intp)
-        return HeldOutFacts(none, np.zeros(0), 1, none, np.zeros(0, dtype=bool), 0)
+        return HeldOutFacts(none, np.zeros(0), 0.0, 1, none, np.zeros(0, dtype=bool), 0)
     return HeldOutFacts(*held_out[:-1])
 
 

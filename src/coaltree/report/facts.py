@@ -177,7 +177,9 @@ class HeldOutFacts:
     ----------
     rows : ndarray of int
     scores : ndarray of shape (n_held_out,)
-        Log density of each row given the rows that remained, above the usual value for its missing cells.
+        How unusual each row is given the rows that remained, see `OutlierScorer`.
+    limit : float
+        Rows with lower scores are outliers.
     at_once : int
         Number of rows removed together.
     inspected : ndarray of int
@@ -190,6 +192,7 @@ class HeldOutFacts:
 
     rows: IntArray
     scores: FloatArray
+    limit: float
     at_once: int
     inspected: IntArray
     evenly: NDArray[np.bool_]

@@ -275,7 +275,7 @@ class OddRow(NamedTuple):
     """A row and the distance of its score below that of the typical row."""
 
     row: int
-    below: float  # in units of the distance from the median to the lower quartile
+    below: float  # how far the score is below 0, that of a typical row
     is_outlier: bool
     cells: list[OddCell]
 
@@ -332,35 +332,25 @@ def odd_cells(columns: Sequence[ColumnFacts], held_out: HeldOutFacts, max_cells:
 
 
 def odd_rows(columns: Sequence[ColumnFacts], held_out: HeldOutFacts) -> OddRows:
-    """Find the rows with the lowest scores.
-
-    Scores have a long lower tail, like the log of a normal density. If the tail is exponential, a share ``2**-(1 + b)`` of
-    the rows is more than b times as far below the median as the lower quartile. Rows are outliers beyond the b at which a
-    quarter of a row is expected.
-    """
-    n = len(held_out.rows)
-    limit = 1 + np.log2(max(n, 1))
-    if n < 3 or not columns:
-        return OddRows([], 0, limit)
-    quartile, median = np.quantile(held_out.scores, [0.25, 0.5])
-    if median - quartile <= ROUNDING * max(1.0, abs(median)):
-        return OddRows([], 0, limit)
-    below = (median - held_out.scores) / (median - quartile)
+    """Find the rows with the lowest scores."""
+    if len(held_out.rows) < 3 or not columns:
+        return OddRows([], 0, -held_out.limit)
     # The order in which the inspected rows were chosen.
     order = np.argsort(np.round(held_out.scores, 9), kind="stable")
-    n_outliers = int(np.sum(below > limit))
+    is_outlier = held_out.scores < held_out.limit
+    n_outliers = int(np.sum(is_outlier))
     tails = [log_tails(column, held_out) for column in columns] if held_out.hidden_at_once else []
     rows = [
         OddRow(
             int(held_out.rows[k]),
-            float(below[k]),
-            bool(below[k] > limit),
+            float(-held_out.scores[k]),
+            bool(is_outlier[k]),
             _reasons(columns, held_out, tails, int(np.searchsorted(held_out.inspected, held_out.rows[k]))),
         )
         for k in order[: int(np.clip(n_outliers, MIN_ODD_ROWS, MAX_ODD_ROWS))].tolist()
-        if below[k] > 0
+        if held_out.scores[k] < 0
     ]
-    return OddRows(rows, n_outliers, limit)
+    return OddRows(rows, n_outliers, -held_out.limit)
 
 
 def _reasons(columns: Sequence[ColumnFacts], held_out: HeldOutFacts, tails: list[FloatArray], k: int) -> list[OddCell]:

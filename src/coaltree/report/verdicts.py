@@ -163,9 +163,11 @@ def outlier_verdict(facts: ReportFacts, rows: OddRows) -> Verdict | None:
     n, n_held_out = facts.tree.n_leaves, len(facts.held_out.rows)
     rows_in_words = f"the {n:,} rows" if n_held_out == n else f"{n_held_out:,} rows, chosen evenly from all {n:,},"
     if not rows.n_outliers:
-        return Verdict(
-            question, "good", f"None of {rows_in_words} is far less likely than the typical row, given the others."
-        )
+        apart = int(np.sum(facts.labels >= facts.n_clusters))
+        answer = f"None of {rows_in_words} is far less likely than the typical row, given the others"
+        if apart:  # in groups too small for clusters
+            answer += f", but {count(apart, 'row is', 'rows are')} outside all clusters"
+        return Verdict(question, "look" if apart else "good", f"{answer}.")
     return Verdict(
         question,
         "look",

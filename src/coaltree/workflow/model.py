@@ -27,7 +27,9 @@ from ..inference.posterior_draws import Draw, max_rows, posterior_draws
 from ..inference.preparation import are_extreme
 from ..inference.results import MCMCResult
 from ..predict.calibration import MIN_HIDDEN, fit_concentrations, hide_cells, levels_by_column, spread_ties
+from ..predict.hidden_cells import UnusualCells, unusual_cells
 from ..predict.known_rows import KnownRows
+from ..predict.outliers import OutlierScorer
 from ..predict.predictor import Predictor, map_rows
 from ..predict.results import Placements
 from ..predict.tails import Tails
@@ -524,6 +526,18 @@ class FittedModel:
         """Return the log predictive density of rows, in the units of the table."""
         return self.encoded_log_density(rows.matrix, client) + self.log_jacobian(rows.table)
 
+    def describe_known_rows(self, matrix: FloatArray) -> list[str]:
+        """Return a remark if most of some encoded rows are rows of the fit, whose densities are those of copies."""
+        known = self.predictor.known_rows.find(self.move_tails(matrix)) >= 0
+        n_real = to_encoded_table(self.encoding, matrix).real.shape[1]
+        # In tables of categories, new rows are often equal to some of the fit.
+        if 2 * known.sum() <= min(len(known), len(self.predictor.X)) or not (n_real or len(known) == len(self.matrix)):
+            return []
+        return [
+            "Most of these rows are rows of the fit, which find themselves in the trees, so unusual ones among them look likely; "
+            "CoalescentOutlierDetector (coaltree outliers) compares each row with the others."
+        ]
+
     def encoded_log_density(self, matrix: FloatArray, client: Any = None) -> FloatArray:
         """Return the log predictive density of encoded rows."""
         log_density: FloatArray = self._predict("log_density", matrix, client=client)
@@ -645,6 +659,27 @@ class FittedModel:
         predictions = Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
         return predictions if self.tails is None else self.tails.restore(predictions)
 
+    # -- outliers -----------------------------------------------------------------------------------
+
+    @cached_property
+    def outlier_scorer(self) -> OutlierScorer:
+        """Scores of rows, and of the rows of the fit without themselves."""
+        return OutlierScorer(self.predictor)
+
+    def outlier_scores(self, matrix: FloatArray) -> FloatArray:
+        """Return how unusual encoded rows are: 0 for a typical row, lower for an unusual one."""
+        return self.outlier_scorer.score(self.move_tails(matrix))
+
+    def unusual_cells(self, matrix: FloatArray, n_cells: int) -> list[UnusualCells]:
+        """Return the most unusual cells of encoded rows; rows of the fit are left out of the trees."""
+        found = unusual_cells(self.predictor, self.move_tails(matrix), n_cells)
+        tails = self.tails
+        return (
+            found
+            if tails is None
+            else [cells._replace(predictions=tails.restore(cells.predictions)) for cells in found]
+        )
+
     def sample_cells(self, matrix: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Draw the missing and partly known cells of encoded rows with such cells, shape ``(n_draws, n_rows, n_columns)``.
 
@@ -678,7 +713,7 @@ def check_fitted_model(model: Any) -> FittedModel:
 
     Parameters
     ----------
-    model : CoalescentClustering, CoalescentImputer or FittedModel
+    model : CoalescentClustering, CoalescentImputer, CoalescentOutlierDetector or FittedModel
 
     Raises
     ------
@@ -691,5 +726,6 @@ def check_fitted_model(model: Any) -> FittedModel:
     if hasattr(model, "fit"):
         raise InputError(f"model is a {type(model).__name__} that has not been fitted; call its fit(table) first.")
     raise InputError(
-        f"model is of type {type(model).__name__}; it must be a fitted CoalescentClustering or CoalescentImputer."
+        f"model is of type {type(model).__name__}; it must be a fitted CoalescentClustering, CoalescentImputer or "
+        "CoalescentOutlierDetector."
     )

@@ -99,7 +99,18 @@ class ImputationSettings(Settings):
     n_draws: int = 50
 
 
-SETTINGS: dict[str, type[Settings]] = {kind._estimator: kind for kind in (ClusterSettings, ImputationSettings)}
+@dataclass(kw_only=True, eq=False, repr=False)
+class OutlierSettings(Settings):
+    """Settings of a tree from which rows are scored."""
+
+    _estimator = "CoalescentOutlierDetector"
+
+    contamination: float | Literal["auto"] = "auto"
+
+
+SETTINGS: dict[str, type[Settings]] = {
+    kind._estimator: kind for kind in (ClusterSettings, ImputationSettings, OutlierSettings)
+}
 
 
 def parameter_values(settings: Settings) -> dict[str, Any]:
