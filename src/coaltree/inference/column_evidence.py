@@ -62,14 +62,11 @@ class Moments(NamedTuple):
         )
 
     def others(self) -> Moments:
-        """Return those of all other groups together, without differences of large sums."""
-        n, empty = len(self.sizes), Moments(np.zeros(1), np.zeros(1), np.zeros(1))
-        forwards, backwards = [empty], [empty]
-        for k in range(n):
-            forwards.append(forwards[-1].join(self.take(slice(k, k + 1))))
-            backwards.append(backwards[-1].join(self.take(slice(n - k - 1, n - k))))
-        pairs = [forwards[k].join(backwards[n - k - 1]) for k in range(n)]
-        return Moments(*(np.concatenate(part) for part in zip(*pairs, strict=True)))
+        """Return those of all other groups together, for cells with mean 0 and variance 1: no digits are lost then."""
+        sums, squares = self.sizes * self.means, self.scatters + self.sizes * self.means**2
+        sizes, sums, squares = (part.sum() - part for part in (self.sizes, sums, squares))
+        means = np.where(sizes > 0, sums / np.maximum(sizes, 1), 0.0)
+        return Moments(sizes, means, np.where(sizes > 0, np.maximum(squares - sizes * means**2, 0.0), 0.0))
 
 
 class ColumnInClusters:
@@ -159,8 +156,9 @@ class ColumnInClusters:
         """Return the log probability of categories, eq. (10.9), for each share within clusters."""
         from scipy.special import gammaln  # slow to import
 
-        used, weights = self._shares > 0, (SHARES_WITHIN / (1 - SHARES_WITHIN))[:, None]
-        prior = weights * self._shares[used]
-        terms: FloatArray = (gammaln(counts[:, None, used] + prior) - gammaln(prior)).sum(axis=2)
-        terms += gammaln(weights[:, 0]) - gammaln(counts.sum(axis=1)[:, None] + weights[:, 0])
-        return terms
+        used, weights = self._shares > 0, SHARES_WITHIN / (1 - SHARES_WITHIN)
+        priors = weights[:, None] * self._shares[used]
+        terms = [(gammaln(counts[:, used] + prior) - gammaln(prior)).sum(axis=1) for prior in priors]
+        sizes = counts.sum(axis=1)[:, None]
+        evidence: FloatArray = np.column_stack(terms) + gammaln(weights) - gammaln(sizes + weights)
+        return evidence
