@@ -354,3 +354,16 @@ def test_rows_far_out_do_not_join_or_widen_clusters():
         model = fitted(X)
     assert np.flatnonzero(model.cut(assign_outliers=False) < 0).tolist() == [200]
     assert model.n_clusters_ == 2
+
+
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+@pytest.mark.parametrize("distance", [30.0, 1e4, 1e6])
+def test_far_rows_that_are_alike_are_a_cluster(distance):
+    """Four of them, beside three clusters of 30; a fifth one, farther out, is none of them."""
+    X, classes = make_blobs(90, centers=3, n_features=4, random_state=1)
+    far = X.mean(axis=0) + distance + np.random.default_rng(0).normal(size=(4, 4))
+    model = fitted(np.vstack([X, far, X.mean(axis=0) - 7 * distance]), assign_outliers=False)
+    assert model.n_clusters_ == 4
+    assert set(model.labels_[90:94]) == {model.labels_[90]}
+    assert (model.labels_[90] >= 0, model.labels_[94]) == (True, -1)
+    assert adjusted_rand_score(classes, model.labels_[:90]) > 0.95

@@ -153,7 +153,9 @@ def find_apart(tree: Tree, evidence: Evidence, clusters: IntArray) -> NDArray[np
         mean, total = points[rows].mean(axis=0), weight + n
         scatter = (points[rows] - mean).T @ (points[rows] - mean) + np.diag(scale + spread[rows].sum(axis=0))
         factor = np.linalg.cholesky(scatter + weight * n / total * np.outer(mean, mean))
-        away = np.linalg.solve(factor, (actual[rows] - n / total * mean).T)
+        # A cluster of rows with extreme cells was moved as a whole.
+        shift = np.median(actual[rows] - points[rows], axis=0) if actual is not points else 0.0
+        away = np.linalg.solve(factor, (actual[rows] - shift - n / total * mean).T)
         left = np.maximum(1 - total / (total - 1) * (away**2).sum(axis=0), np.finfo(float).tiny)  # without each row
         log_det = 2 * np.log(np.diag(factor)).sum()
         together = prior.log_density(np.array([n]), np.array([[log_det]]))
