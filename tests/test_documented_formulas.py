@@ -21,6 +21,7 @@ from coaltree.inference.kernels.partitions import best_sums
 from coaltree.inference.partition import CONCENTRATION, FREEDOM, SHARES_WITHIN, score_nodes
 from coaltree.inference.partition_chances import cluster_chances, membership_chances
 from coaltree.inference.principal_points import _lost_variance
+from coaltree.inference.signals import column_signals
 from coaltree.inference.tempering import TemperedChain, heated_powers
 from coaltree.predict.calibration import LOG_CONCENTRATIONS, SPREADS, calibrated_deviate, fit_concentrations
 from coaltree.predict.mixtures import LEVELS
@@ -562,6 +563,31 @@ def log_prediction(z, rows, share):
     scale = (nu - 2) * s + ((z[rows] - mean) ** 2).sum() + kappa * n / (kappa + n) * mean**2
     width = math.sqrt(scale / (nu + n) * (1 + 1 / (kappa + n)))
     return stats.t.logpdf(z[1], nu + n, n * mean / (kappa + n), width)
+
+
+@formula("10.11", "10.12")
+def test_signal_formulas():
+    """By permutations of the column, which has the level of the others in a third of the rows."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, [[3, 3, 2, 4]], (90, 4))
+    codes[:30, 1] = codes[:30, 0]
+    codes[:30, 2] = np.minimum(codes[:30, 0], 1)
+
+    def chi(a, b):
+        return stats.chi2_contingency(stats.contingency.crosstab(a, b).count, correction=False).statistic
+
+    n, f = 90, np.array([2, 2, 1, 3])
+    others = [1, 2, 3]
+    T = sum(chi(codes[:, 0], codes[:, j]) for j in others)
+    between = sum(n * f[i] if i == j else chi(codes[:, i], codes[:, j]) for i in others for j in others)
+    E, V = f[0] * f[1:].sum(), 2 * f[0] / n * between
+    permuted = [sum(chi(column, codes[:, j]) for j in others) for column in rng.permuted(codes[:, [0] * 800].T, axis=1)]
+    assert np.mean(permuted) == pytest.approx(E, abs=4.5 * np.sqrt(V / 800) + E / n)
+    assert np.var(permuted) == pytest.approx(V, rel=0.25)
+    above = np.mean(permuted > E + 1.645 * np.sqrt(V))  # 5 to 8 %: the statistic is skewed; five standard errors
+    assert 0.02 < above < 0.12
+    found = column_signals(codes.astype(float), 0)
+    assert found.signal[0] == pytest.approx(np.sqrt((T - E) / np.sqrt(n * f[0] * between)), rel=1e-5)
 
 
 @formula("11.1")

@@ -83,9 +83,6 @@ class OrderedStates(ct.Process):
     def sampler(self, X, hold_noise):
         return RateSampler(X)
 
-    def column_signals(self, tree, n_columns):
-        return self._scores(ROUNDING).column_signals(tree, n_columns)
-
 
 class RateSampler(ParameterSampler):
     """Draws the rate, whose prior is exponential, by slices."""
@@ -113,7 +110,6 @@ class Minimal(OrderedStates):
     with_parameter_values = ct.Process.with_parameter_values
     rescale_clock = ct.Process.rescale_clock
     sampler = ct.Process.sampler
-    column_signals = ct.Process.column_signals
 
 
 TREE = ct.Tree.from_newick("((a:0.4,b:0.4):0.9,c:1.3);")
@@ -210,7 +206,6 @@ def test_custom_process_in_estimators_files_and_reports(kind, inference, frame, 
     ).fit(frame)
     assert model.parameters_["price"]["process"] == kind.kind
     assert model.parameters_["size"]["process"] == "ornstein-uhlenbeck"
-    assert ("signal" in model.prediction_parameters_["price"]) == (kind is OrderedStates)
     assert set(model.predict(frame)) <= set(model.labels_)
     assert model.place(frame.iloc[:3]) is not None
     report, path = tmp_path / "report.html", tmp_path / "model.coaltree"

@@ -121,12 +121,12 @@ SHARED_PARAMETERS = """inference : {"greedy", "smc", "mcmc"}, default "greedy"
 SHARED_ATTRIBUTES = """process_ : Process
         The process with its parameters, over the encoded columns: real ones first, then categorical ones.
     parameters_ : dict
-        The parameters of every column in the search for the tree, by name and in the units of the column.
+        The parameters of every column in the search for the tree, by name and in the units of the column. ``signal`` tells how
+        much a column matters: it is the correlation, over pairs of rows, between being alike in the column and being alike in
+        the others, beyond chance.
     prediction_parameters_ : dict
         The parameters of every column in predictions, by name and in the units of the column: means over the draws, which are
-        made when first needed. ``signal`` is the correlation of a cell with the same cell of the row's nearest relative on the
-        tree; ``signal_low`` and ``signal_high`` are the ends of its central 90 % interval, if trees were drawn. Columns are
-        sorted by signal, the largest first. If draws have normal scores, the signals are those of scores, and ``mean`` is the
+        made when first needed. Columns are sorted by signal, the largest first. If draws have normal scores, ``mean`` is the
         value whose score has the mean.
     search_ : str
         How greedy inference searched for partners, "exact" or "neighbors"; only with ``inference="greedy"``.
@@ -239,9 +239,7 @@ class CoalescentEstimator(BaseEstimator, Settings):
     def prediction_parameters_(self) -> dict[str, dict[str, Any]]:
         """The parameters of every column in predictions, by name and in the units of the column; means over the draws.
 
-        ``signal`` measures how strongly a column is inherited: the correlation of a cell with the same cell of the row's nearest
-        relative on the tree. If trees were drawn, ``signal_low`` and ``signal_high`` are the ends of its central 90 %
-        interval. Columns with the largest signal come first.
+        Columns with the largest signal come first, see ``parameters_``.
         """
         check_is_fitted(self)
         return self._model.prediction_parameters

@@ -30,7 +30,7 @@ from ..tree.sample import TreeSample
 from ..tree.tree import Tree
 from ..workflow.fit import summarize
 from ..workflow.model import FittedModel
-from ..workflow.processes import shorten_tails
+from ..workflow.processes import find_tree_table
 from ..workflow.settings import SETTINGS, ClusterSettings, Settings, check_settings, parameter_names, parameter_values
 from .archive import (
     Archive,
@@ -302,7 +302,7 @@ def _restore(settings: Settings, record: ModelRecord) -> FittedModel:
     if isinstance(settings, ClusterSettings) and record.labels is None:
         raise InputError("it has no labels")
     trees, is_sample = record.trees, isinstance(record.trees, TreeSample)
-    tree_matrix, _ = shorten_tails(record.matrix, record.encoding, settings)
+    tree_matrix = find_tree_table(record.matrix, record.encoding, settings).matrix
     model = FittedModel(
         settings=settings,
         encoding=record.encoding,

@@ -321,13 +321,6 @@ class Process(ABC):
 
     # -- reports ---------------------------------------------------------------------------------------
 
-    def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
-        """Return how strongly each column is inherited along the tree, from 0 to 1; NaN where that is not known, as by default.
-
-        It is the correlation, over rows, of a cell with the same cell of the row's nearest relative on the tree.
-        """
-        return np.full(n_columns, np.nan)
-
     def describe_columns(self, columns: Sequence[ColumnScale | Sequence[Category]]) -> list[dict[str, Any]]:
         """Return readable parameters of each column, for ``parameters_`` of the estimators and for reports.
 

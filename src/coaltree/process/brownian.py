@@ -161,15 +161,6 @@ class Brownian(Gaussian):
         """Return a sampler of variance and noise."""
         return BrownianSampler(self, X, hold_noise)
 
-    def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
-        """Return Pagel's lambda: the share of the variance between rows that merge at the root."""
-        variance, noise = self.deviations(n_columns) ** 2, self.noise_deviations(n_columns) ** 2
-        path = 2 * tree.heights[tree.parents[: tree.n_leaves]]
-        top = tree.heights[-1]
-        total = variance * top + noise
-        signal = variance * (top - 0.5 * path.mean())
-        return np.where(total > 0, signal / np.where(total > 0, total, 1.0), 0.0)  # 0 if all rows are equal
-
 
 def _fit(process: Brownian, trees: WeightedTrees, hold_noise: bool) -> Brownian:
     prior = GaussianPrior.from_table(trees.X, hold_noise)

@@ -258,13 +258,6 @@ class Mixed(Process):
         """Return a sampler of all parts, which are independent given the tree."""
         return MixedSampler(self, X, hold_noise)
 
-    def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
-        """Return those of all parts."""
-        signals = np.empty(n_columns)
-        for part, columns in self.parts:
-            signals[list(columns)] = part.column_signals(tree, len(columns))
-        return signals
-
     def describe_columns(self, columns: Sequence[ColumnScale | Sequence[Category]]) -> list[dict[str, Any]]:
         """Let every part describe its own columns."""
         described: list[dict[str, Any]] = [{} for _ in columns]

@@ -611,13 +611,6 @@ class Multinomial(Process):
         """Return a sampler of rates, equilibria and noise."""
         return MultinomialSampler(self, X, hold_noise)
 
-    def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
-        """Return the probability that neither noise nor a mutation on the path separates nearest relatives."""
-        path = 2 * tree.heights[tree.parents[: tree.n_leaves]]
-        rates, noises = self.column_rates(n_columns), np.broadcast_to(self.noise, n_columns)
-        left = np.exp(-rates[:, None] * path).mean(axis=1)
-        return np.asarray((1 - noises) ** 2 * left)
-
     def describe_columns(self, columns: Sequence[ColumnScale | Sequence[Category]]) -> list[dict[str, Any]]:
         """Return rate, noise and the share of each category."""
         assert self.equilibrium is not None, "a resolved process has equilibria"

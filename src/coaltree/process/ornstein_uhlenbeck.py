@@ -234,12 +234,6 @@ class OrnsteinUhlenbeck(Gaussian):
             return CovarianceSampler(X, hold_noise)
         return OrnsteinUhlenbeckSampler(self, X, hold_noise)
 
-    def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
-        """Return Pagel's lambda times the correlation that is left on the path to the nearest relative."""
-        variance, noise = self.deviations(n_columns) ** 2, self.noise_deviations(n_columns) ** 2
-        path = 2 * tree.heights[tree.parents[: tree.n_leaves]]
-        return np.asarray(variance / (variance + noise) * np.exp(-self.rate * path).mean())
-
     def _describe_equilibrium(self, column: int, scale: ColumnScale) -> dict[str, float]:
         mean = self.mean[column] if self.mean.ndim else self.mean
         return {"mean": float(scale.decode(np.array(float(mean)))), "rate": float(self.rate)}

@@ -214,7 +214,7 @@ def real_parameters(facts: ReportFacts) -> list[RealParameters]:
                 mean,
                 column.format_difference(sd) if "sd" in parameters else "",
                 column.format_difference(column.reference_sd),
-                format_signal(parameters),
+                f"{parameters['signal']:.2f}",
             )
         )
     return views
@@ -234,21 +234,12 @@ def categorical_parameters(facts: ReportFacts) -> list[CategoricalParameters]:
             CategoricalParameters(
                 column.name,
                 _half_height(parameters),
-                format_signal(parameters),
+                f"{parameters['signal']:.2f}",
                 shown_shares,
                 len(shares) - len(shown_shares),
             )
         )
     return views
-
-
-def format_signal(parameters: dict[str, Any]) -> str:
-    """Return the signal of a column, with its interval if parameters were sampled; empty if it is unknown."""
-    if "signal" not in parameters:
-        return ""
-    if "signal_low" not in parameters:
-        return f"{parameters['signal']:.2f}"
-    return f"{parameters['signal']:.2f} ({parameters['signal_low']:.2f} to {parameters['signal_high']:.2f})"
 
 
 def _half_height(parameters: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from scipy.special import pdtrc
 
 from ..table.labels import count
 from .facts import ChainFacts, ReportFacts, SampleFacts
-from .sections import MAX_NAMES, RARE, OddCells, OddRows, format_signal
+from .sections import MAX_NAMES, RARE, OddCells, OddRows
 from .text import (
     describe_zero_heights,
     format_number,
@@ -24,7 +24,7 @@ from .text import (
 )
 
 MIN_GOOD_RECALL = 0.9  # the search is good if at least this share of neighbour lists has the best partner
-MAX_WEAK_SIGNAL = 0.2  # signal below which a column is almost unrelated to the tree
+MAX_WEAK_SIGNAL = 0.2  # share of the largest signal below which a column is almost unrelated to the others
 MAX_CHANCE = 0.1  # probability below which the number of odd cells is not due to chance
 
 
@@ -135,23 +135,16 @@ def signal_verdict(facts: ReportFacts) -> Verdict:
     question = "Which columns matter for the tree?"
     if not facts.parameters:
         return Verdict(question, "plain", "None: no column has two different values.")
-    known = [(name, parameters) for name, parameters in facts.parameters.items() if "signal" in parameters]
-    if not known:
-        return Verdict(question, "plain", "Unknown: the process of these columns has no signal.")
-    ranked = sorted(known, key=lambda item: -item[1]["signal"])
-    most = ", ".join(f"{shorten_name(name)} {format_signal(parameters)}" for name, parameters in ranked[:MAX_NAMES])
+    ranked = sorted(facts.parameters.items(), key=lambda item: -item[1]["signal"])
+    most = ", ".join(f"{shorten_name(name)} {values['signal']:.2f}" for name, values in ranked[:MAX_NAMES])
     sentence = (
-        f"Those with the largest signal, the correlation of a cell with that of the row's nearest relative: {most}."
+        f"Those with the largest signal, the correlation between being alike in a column and in all others: {most}."
     )
-    weak = [
-        name
-        for name, parameters in ranked[MAX_NAMES:]
-        if parameters.get("signal_high", parameters["signal"]) < MAX_WEAK_SIGNAL
-    ]
+    weak = [name for name, values in ranked[MAX_NAMES:] if values["signal"] < MAX_WEAK_SIGNAL * ranked[0][1]["signal"]]
     if weak:
         names = ", ".join(shorten_name(name) for name in weak[-MAX_NAMES:])
         rest = f" and {count(len(weak) - MAX_NAMES, 'more column')}" if len(weak) > MAX_NAMES else ""
-        sentence += f" Almost unrelated to the tree: {names}{rest}."
+        sentence += f" Almost unrelated to the others: {names}{rest}."
     return Verdict(question, "plain", sentence)
 
 

@@ -21,7 +21,6 @@ from ..inference.greedy import GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
 from ..inference.preparation import (
     MAX_CELLS,
-    Arrangement,
     arrange,
     fill_from_neighbors,
     round_cells,
@@ -29,6 +28,7 @@ from ..inference.preparation import (
 )
 from ..inference.refine import refine
 from ..inference.results import MCMCResult, SMCResult
+from ..inference.signals import Signals
 from ..inference.smc import smc
 from ..process.base import MAX_EXACT_ROWS, Process
 from ..table.character_columns import (
@@ -40,6 +40,7 @@ from ..table.character_columns import (
 )
 from ..table.columns import Table, find_constant, missing_cells
 from ..table.encoding import EncodedTable, Encoding, describe, encode, fit_encoding
+from ..table.labels import count, listing
 from ..table.partition_file import read_partitions
 from ..tree.coalescent import spread_heights
 from ..tree.edit import renumber_leaves
@@ -49,9 +50,9 @@ from .processes import (
     Templates,
     chooses_scale,
     draws_parameters,
+    find_tree_table,
     fit_characters,
     sampling_process,
-    shorten_tails,
     structure_process,
     to_matrix,
 )
@@ -109,8 +110,9 @@ def fit_model(
     table = characters.table
     encoded = encode(table, encoding)
     matrix = to_matrix(encoded)
-    tree_matrix, levels = shorten_tails(matrix, encoding, settings)
-    tree_table = replace(encoded, real=tree_matrix[:, : encoded.real.shape[1]]) if levels.any() else encoded
+    own_table = find_tree_table(matrix, encoding, settings)
+    tree_matrix, shortened, levels, signals = own_table
+    tree_table = replace(encoded, real=tree_matrix[:, : encoded.real.shape[1]])
     templates = Templates(settings.real_process, settings.categorical_process)
     templates.check_shared(encoded, encoding)
     templates.check_constant([name for name, labels in encoding.categories_by_name.items() if len(labels) == 1])
@@ -124,7 +126,7 @@ def fit_model(
         warnings.simplefilter("ignore", InputWarning)  # the remarks below say the same
         with open_client(settings.client) as client:
             run = Run(settings, templates, draw_parameters, table.row_names, progress, client, checkpoint)
-            process = _make_process(tree_matrix, tree_table, run, samples=runs_chains and draw_parameters)
+            process = _make_process(shortened, tree_table, run, samples=runs_chains and draw_parameters)
             process.check_ascertainment(matrix, [*encoded.real_names, *encoded.categorical_names])
             if runs_chains:
                 result = _run_mcmc(process, matrix, run)
@@ -147,6 +149,7 @@ def fit_model(
         remarks=[
             *characters.remarks,
             *describe(table, encoding, _find_moved_rows(levels, encoded)),
+            *describe_idle([*encoded.real_names, *encoded.categorical_names], signals),
             *(result.process.remarks(result.tree, tree_matrix) if isinstance(result, GreedyResult) else result.remarks),
         ],
         constants=[find_constant(column) for column in table.columns],
@@ -155,6 +158,7 @@ def fit_model(
         feature_names=encoding.column_names,
         prediction_seed=seed,
     )
+    model.tree_table = own_table
     if isinstance(settings, ClusterSettings):
         model.labels = model.cut(settings)
         model.remarks += model.describe_small_groups(settings, model.labels)
@@ -173,6 +177,18 @@ def summarize(
 def share_progress(progress: Progress | None, low: float, high: float) -> Progress | None:
     """Return the progress of a part of the work, from one share of it to another."""
     return progress and (lambda share, words: progress(low + (high - low) * share, words))
+
+
+def describe_idle(names: Sequence[str], signals: Signals) -> list[str]:
+    """Return a remark about columns that are left out of the tree; none if there are none."""
+    idle = [name for name, is_idle in zip(names, signals.is_idle.tolist(), strict=False) if is_idle]
+    if not idle:
+        return []
+    return [
+        f"{count(len(idle), 'column depends', 'columns depend')} on no other column and so "
+        f"{'says' if len(idle) == 1 else 'say'} nothing about groups of rows: {listing(idle)}. The tree was found without "
+        f"{'it' if len(idle) == 1 else 'them'}."
+    ]
 
 
 def _find_moved_rows(levels: IntArray, encoded: EncodedTable) -> dict[str, IntArray]:
@@ -216,9 +232,16 @@ def _make_process(matrix: FloatArray, encoded: EncodedTable, run: Run, samples: 
 
 def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult:
     """Search for a tree, and refine it or average it over replicates of the noise."""
-    settings, n_real = run.settings, encoded.real.shape[1]
+    settings = run.settings
     process = process.resolve(matrix)
-    rows, sorted_matrix, search_process = _sort_table(process, matrix, encoded, run)
+    used = ~np.isnan(matrix).all(axis=0)
+    is_part = used.any() and not used.all()  # columns are left out
+    table = _take_columns(encoded, np.flatnonzero(used), matrix[:, used]) if is_part else encoded
+    cells = matrix[:, used] if is_part else matrix
+    rows, sorted_matrix, search_process = _sort_table(
+        _make_process(cells, table, run).resolve(cells) if is_part else process, cells, table, run
+    )
+    n_real = table.real.shape[1]
     has_columns = not np.isnan(sorted_matrix).all()  # otherwise all rows merge at height 0
     should_average = settings.rule == "rate1" and not settings.refine and has_columns
     search_matrix = sorted_matrix
@@ -276,19 +299,19 @@ def _sort_table(
         order = arrange(rounded, encoded.n_states)
         # Without noise, heights may be in proportion to the smallest differences.
         sorted_matrix = order.apply(matrix if settings.noise == 0 else rounded)
-        sorted_process = _make_process(sorted_matrix, _reorder(encoded, order, sorted_matrix), run)
+        sorted_process = _make_process(sorted_matrix, _take_columns(encoded, order.columns, sorted_matrix), run)
         return order.rows, sorted_matrix, sorted_process
     rows = sort_rows(rounded)  # the columns stay: the user's process may have parameters for each of them
     return rows, matrix[rows], process
 
 
-def _reorder(encoded: EncodedTable, order: Arrangement, arranged: FloatArray) -> EncodedTable:
-    """Return an encoded table with rows, columns and states in another order."""
+def _take_columns(encoded: EncodedTable, columns: IntArray, cells: FloatArray) -> EncodedTable:
+    """Return an encoded table with some of its columns, real ones first, and these cells."""
     n_real = encoded.real.shape[1]
-    real, categorical = order.columns[:n_real].tolist(), (order.columns[n_real:] - n_real).tolist()
+    real, categorical = columns[columns < n_real].tolist(), (columns[columns >= n_real] - n_real).tolist()
     return EncodedTable(
-        arranged[:, :n_real],
-        np.nan_to_num(arranged[:, n_real:], nan=-1).astype(np.intp),
+        cells[:, : len(real)],
+        np.nan_to_num(cells[:, len(real) :], nan=-1).astype(np.intp),
         tuple(encoded.real_names[j] for j in real),
         tuple(encoded.categorical_names[j] for j in categorical),
         tuple(encoded.n_states[j] for j in categorical),

@@ -49,15 +49,15 @@ from ..tree.tree import Tree
 from .processes import (
     RATE,
     Templates,
-    column_signals,
+    TreeTable,
     find_tails,
+    find_tree_table,
     has_scores,
     mean_process,
     means_of_scored,
     parameters_by_name,
     partition_columns,
     prediction_process,
-    shorten_tails,
     structure_process,
     to_encoded_table,
     to_matrix,
@@ -149,7 +149,15 @@ class FittedModel:
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
         """The parameters of every column in the search for the tree, by name and in the column's units."""
-        return parameters_by_name(self.process, to_encoded_table(self.encoding, self.matrix), self.encoding)
+        encoded = to_encoded_table(self.encoding, self.matrix)
+        return self._with_signals(parameters_by_name(self.process, encoded, self.encoding))
+
+    def _with_signals(self, parameters: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Add the signal of every column to its parameters."""
+        # strict=False: a table without columns in use has one signal without a name
+        for facts, signal in zip(parameters.values(), self.tree_table.signals.signal.tolist(), strict=False):
+            facts["signal"] = signal
+        return parameters
 
     @property
     def partitions(self) -> list[dict[str, Any]]:
@@ -170,9 +178,14 @@ class FittedModel:
         ]
 
     @cached_property
+    def tree_table(self) -> TreeTable:
+        """The encoded table that the tree was found in, and the signals of its columns."""
+        return find_tree_table(self.matrix, self.encoding, self.settings)
+
+    @property
     def tree_matrix(self) -> FloatArray:
-        """The encoded table of the tree and its log joint: extreme cells are nearer to the others, see `shorten_tails`."""
-        return shorten_tails(self.matrix, self.encoding, self.settings)[0]
+        """The encoded table of the tree and its log joint, see `find_tree_table`."""
+        return self.tree_table.matrix
 
     @cached_property
     def tails(self) -> Tails | None:
@@ -252,7 +265,8 @@ class FittedModel:
     @cached_property
     def _evidence(self) -> Evidence:
         """The evidence of the rows below each node of the tree as one cluster."""
-        points = cluster_points(self.tree, self.tree_matrix, self.matrix, self.process, 1 / (2 * RATE))
+        actual = self.matrix if self.tree_table.levels.any() else self.tree_matrix
+        points = cluster_points(self.tree, self.tree_matrix, actual, self.process, 1 / (2 * RATE))
         return node_evidence(self.tree, points)
 
     @cached_property
@@ -488,7 +502,7 @@ class FittedModel:
     def prediction_parameters(self) -> dict[str, dict[str, Any]]:
         """The parameters of predictions by column, in its units: means over the draws, and the column's signal.
 
-        Heavy tails mislead draws over the columns themselves about means and signals, but not draws over normal scores.
+        Heavy tails mislead draws over the columns themselves about means, but not draws over normal scores.
         """
         draws, encoded = self.predictor.ensemble.draws, to_encoded_table(self.encoding, self.matrix)
         parameters = parameters_by_name(
@@ -496,23 +510,11 @@ class FittedModel:
         )
         scored = [draw for draw in draws if draw.scores is not None]
         if scored:
-            draws = scored
             assert scored[0].scores is not None
             process = mean_process([draw.process for draw in scored])
             for name, mean in means_of_scored(process, scored[0].scores, encoded, self.encoding).items():
                 parameters[name]["mean"] = mean
-        n_rows, n_columns = self.matrix.shape
-        signals = column_signals(draws, n_columns) if n_rows > 1 else np.zeros((1, len(parameters)))
-        names = (*encoded.real_names, *encoded.categorical_names)
-        # strict=False: a table without columns in use has one signal without a name
-        for name, signal in zip(names, signals.T, strict=False):
-            if np.isnan(signal).any():  # the process does not define a signal
-                continue
-            parameters[name]["signal"] = float(signal.mean())
-            if len(draws) > 1:
-                low, high = np.quantile(signal, [0.05, 0.95])
-                parameters[name] |= {"signal_low": float(low), "signal_high": float(high)}
-        return dict(sorted(parameters.items(), key=lambda item: -item[1].get("signal", 0.0)))
+        return dict(sorted(self._with_signals(parameters).items(), key=lambda item: -item[1]["signal"]))
 
     # -- predictions for rows -----------------------------------------------------------------------
 

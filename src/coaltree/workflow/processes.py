@@ -17,8 +17,8 @@ from .._validation import quote
 from ..errors import InputError
 from ..inference.clock import fit_clock
 from ..inference.greedy import greedy
-from ..inference.posterior_draws import Draw
 from ..inference.preparation import shorten_gaps
+from ..inference.signals import Signals, column_signals
 from ..predict.tails import Tails
 from ..process.base import Process
 from ..process.brownian import Brownian
@@ -185,18 +185,31 @@ def chooses_scale(templates: Templates, covariance: str | None, noise: float | N
     return isinstance(templates.real, str) and noise is None and covariance != "spherical"
 
 
-def shorten_tails(matrix: FloatArray, encoding: Encoding, settings: Settings) -> tuple[FloatArray, IntArray]:
-    """Return the encoded table that a tree and its clusters are found in, and the levels of extreme cells, see `shorten_gaps`.
+class TreeTable(NamedTuple):
+    """The encoded table that a tree and its clusters are found in."""
 
-    If columns have the default scale, extreme cells of real columns are nearer to the others. Otherwise, and for samples of
-    trees, this is the table itself.
+    matrix: FloatArray  # the same without the cells of idle columns
+    shortened: FloatArray  # extreme cells are nearer to the others
+    levels: IntArray  # of extreme cells, see `shorten_gaps`
+    signals: Signals  # of all columns; none is idle if all are in the tree
+
+
+def find_tree_table(matrix: FloatArray, encoding: Encoding, settings: Settings) -> TreeTable:
+    """Return the encoded table that a tree and its clusters are found in.
+
+    If columns have the default scale, extreme cells of real columns are nearer to the others, and columns that are independent
+    of all others are left out. Otherwise, and for samples of trees, this is the table itself.
     """
     templates = Templates(settings.real_process, settings.categorical_process)
     n_real = to_encoded_table(encoding, matrix).real.shape[1]
-    if settings.inference != "greedy" or not chooses_scale(templates, settings.covariance, settings.noise):
-        n_real = 0
-    real, levels = shorten_gaps(matrix[:, :n_real])
-    return np.hstack([real, matrix[:, n_real:]]) if levels.any() else matrix, levels
+    is_free = settings.inference == "greedy" and chooses_scale(templates, settings.covariance, settings.noise)
+    real, levels = shorten_gaps(matrix[:, : n_real if is_free else 0])
+    shortened = np.hstack([real, matrix[:, real.shape[1] :]]) if levels.any() else matrix
+    signals = column_signals(matrix, n_real)
+    if not is_free or templates.categorical is not None or encoding.partitions:
+        signals = signals._replace(is_idle=np.zeros_like(signals.is_idle))
+    tree_matrix = np.where(signals.is_idle, np.nan, shortened) if signals.is_idle.any() else shortened
+    return TreeTable(tree_matrix, shortened, levels, signals)
 
 
 def find_tails(matrix: FloatArray, encoding: Encoding, settings: Settings) -> Tails | None:
@@ -328,11 +341,6 @@ def _to_shape(variances: FloatArray, covariance: str | None) -> FloatArray:
     if covariance == "spherical":
         return np.asarray(variances.mean())
     return np.diag(variances) if covariance == "full" else variances
-
-
-def column_signals(draws: Sequence[Draw], n_columns: int) -> FloatArray:
-    """Return the signal of each column in each draw, shape ``(draws, n_columns)``; see `Process.column_signals`."""
-    return np.array([draw.process.column_signals(draw.tree, n_columns) for draw in draws])
 
 
 def mean_process(processes: Sequence[Process]) -> Process:
