@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import coaltree as ct
+from coaltree.errors import InputWarning
 from coaltree.predict import known_rows
 from coaltree.predict.known_rows import KnownRows
 
@@ -65,7 +66,7 @@ def group_rows(frame):
 @pytest.mark.usefixtures("few_replicates")
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 def test_predictions_of_fit_rows_are_their_labels():
-    """The whole table gets its labels. Rows on their own get them if their equals have the same, or else one of these."""
+    """Of all tables and ways to cut them; and equal rows have one label."""
     rng = np.random.default_rng(0)
     for seed in range(N_TABLES):
         frame = random_table(rng)
@@ -75,11 +76,10 @@ def test_predictions_of_fit_rows_are_their_labels():
         np.testing.assert_array_equal(labels, model.labels_)
         np.testing.assert_array_equal(model.predict(frame), labels, err_msg=f"{seed}: {options}")
         shuffled = rng.permutation(len(frame)).repeat(2)
-        predicted = dict(zip(shuffled.tolist(), model.predict(frame.iloc[shuffled]).tolist(), strict=True))
-        for rows in group_rows(frame):
-            counts = np.bincount(labels[rows] + 1)
-            for row in rows:
-                assert counts[predicted[row] + 1] == counts.max(), (seed, options, rows)
+        np.testing.assert_array_equal(
+            model.predict(frame.iloc[shuffled]), labels[shuffled], err_msg=f"{seed}: {options}"
+        )
+        assert all(len(set(labels[rows])) == 1 for rows in group_rows(frame)), (seed, options)
 
 
 @pytest.mark.usefixtures("short_chains")
@@ -110,16 +110,6 @@ def test_placements_have_clusters_of_fit():
         np.testing.assert_allclose(placed.cluster_probability[inside], shares[inside, placed.cluster[inside]])
 
 
-def test_new_row_gets_most_frequent_label_of_equal_rows():
-    model = ct.CoalescentClustering(n_clusters=2, random_state=0).fit([[0.0], [0.0], [0.0], [1.0]])
-    for labels, expected in [([0, 1, 1, 0], 1), ([0, 0, 1, 1], 0), ([1, 0, -1, 1], 0), ([-1, -1, 0, 1], -1)]:
-        fitted = model._model
-        fitted.__dict__.pop("_known_labels", None)
-        fitted.labels = np.array(labels)
-        assert model.predict([[0.0], [1.0]]).tolist() == [expected, labels[3]]
-        assert model.predict([[0.0], [0.0], [0.0], [1.0]]).tolist() == labels
-
-
 def test_known_rows_equal_search_through_all_rows(monkeypatch):
     """Also if different rows have the same hash."""
     rng = np.random.default_rng(2)
@@ -144,3 +134,20 @@ def test_clusters_of_known_rows_need_no_trees():
         model = ct.CoalescentClustering().fit(X)
         model.predict(X[:5])
         assert model._model.known_predictor is None
+
+
+def test_more_clusters_than_distinct_rows_are_remarked():
+    model = ct.CoalescentClustering(n_clusters=5, min_cluster_size=1)
+    with pytest.warns(InputWarning, match="n_clusters=5 is more than the 3 distinct rows"):
+        labels = model.fit_predict(np.repeat([[0.0], [1.0], [4.0]], [4, 7, 1], axis=0))
+    assert labels.tolist() == [0] * 4 + [1] * 7 + [2]
+
+
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+def test_whole_numbers_that_are_no_quantities_are_remarked():
+    rows = pd.DataFrame({"day": [20200106, 20191231, None, 19000228], "id": [10**17 * (k + 9) // 77 for k in range(4)]})
+    rows["near"], rows["size"] = [20200106, 20191331, 20200107, 20200108], [1e300, 2e300, 4e300, 8e300]
+    remarks = ct.CoalescentClustering().fit(rows).remarks_
+    assert "20200106" in next(remark for remark in remarks if "'day'" in remark)
+    assert "17 digits" in next(remark for remark in remarks if "'id'" in remark)
+    assert not any("'near'" in remark or "'size'" in remark for remark in remarks)

@@ -336,6 +336,7 @@ def test_strange_tables_have_sensible_clusters():
     few = np.repeat([[0.0, 1.0], [2.0, 3.0], [9.0, 0.0]], 5, axis=0)
     more = ct.CoalescentClustering(n_clusters=5).fit(few)
     assert len(more.remarks_) <= 1
+    assert more.labels_.tolist() == [0] * 5 + [1] * 5 + [2] * 5
 
 
 def test_dropping_a_column_changes_little():

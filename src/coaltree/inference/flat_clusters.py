@@ -1,4 +1,4 @@
-"""Flat clusters of a tree: their minimum size, and the assignment of outliers."""
+"""Flat clusters of a tree: their minimum size, the assignment of outliers, and equal rows, which are never separated."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..process.base import MERGES_PER_CALL, Process
 from ..process.kernels.passes import best_partners, pass_up
 from ..tree.cut import label_leaves, number_clusters
 from ..tree.tree import Tree
+from .equal_rows import find_equal_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -51,6 +52,36 @@ def flat_clusters(
     elif len(rest := np.flatnonzero(labels < 0)):
         labels[rest] = _assign_rows(tree, X, process, clusters, rest)
     return number_clusters(labels)
+
+
+def number_copies(X: FloatArray) -> IntArray:
+    """Return the first row that equals each row."""
+    first, (rows, groups) = np.arange(len(X)), find_equal_rows(X)
+    first[rows] = rows[np.flatnonzero(np.diff(groups, prepend=-1))][groups]
+    return first
+
+
+def find_copies(tree: Tree, copies: IntArray) -> NDArray[np.bool_]:
+    """Return which nodes have only equal rows below them, given what `number_copies` returns."""
+    changes = np.append(0, np.cumsum(np.diff(copies[tree.leaf_order]) != 0))
+    return np.asarray(changes[tree.first_positions] == changes[tree.first_positions + tree.leaf_counts - 1])
+
+
+def unite_copies(labels: IntArray, copies: IntArray) -> IntArray:
+    """Give equal rows the most frequent of their labels, the smallest of several and -1 last; drop clusters without rows.
+
+    Examples
+    --------
+    >>> unite_copies(np.array([0, 1, 1, 2, -1, 2]), np.array([0, 0, 0, 3, 3, 5])).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+    n_labels = int(labels.max()) + 2
+    pairs, counts = np.unique(copies * n_labels + labels % n_labels, return_counts=True)
+    rows, values = np.divmod(pairs, n_labels)
+    order = np.lexsort([-values, counts])  # the last one of each group of rows stays
+    united = labels.copy()
+    united[rows[order]] = np.where(values == n_labels - 1, -1, values)[order]
+    return number_clusters(united[copies])
 
 
 def are_exceptions(rows: IntArray, n_rows: int) -> bool:

@@ -102,6 +102,7 @@ def partition_into(n_clusters: int, tree: Tree, scores: FloatArray, min_size: in
     -------
     ndarray of int
     """
+    min_size = min(min_size, tree.n_leaves)
     while True:
         starts = np.append(0, np.cumsum(np.minimum(tree.leaf_counts // min_size, n_clusters) + 1))
         check_memory(8.0 * starts[-1], f"the best partition into {n_clusters:,} clusters", "increase min_cluster_size")

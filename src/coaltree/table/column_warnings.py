@@ -1,7 +1,8 @@
-"""Warnings about columns: copies of others, and cells so extreme that they dominate their column or the tree."""
+"""Warnings about columns: numbers that may be none, copies of others, and cells so extreme that they dominate."""
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,39 @@ _ROUNDING = 1e-6
 _MAX_CHANCE_PAIRS = 1e-3
 _MAX_LISTED_COPIES = 5
 _MAX_PAIRWISE_COLUMNS = 100  # up to so many columns of a kind, those with different missing cells are compared in pairs
+
+
+def describe_numbers(column: RealColumn) -> list[str]:
+    """Describe in a sentence that the numbers of a column may not be quantities: dates such as 20200106, or long identifiers.
+
+    Examples
+    --------
+    >>> describe_numbers(RealColumn("day", 0, np.array([20200106.0, 20191231.0, np.nan])))[0][:62]
+    "Column 'day' holds dates as whole numbers, such as 20200106, an"
+    """
+    values = column.values[~np.isnan(column.values)]
+    if column.declared or column.time or not len(values) or np.any(values % 1):
+        return []
+    name, least, most = quote(column.name), values.min(), values.max()
+    if least >= 18000101 and most <= 22001231 and all(map(_is_date, np.unique(values).tolist())):
+        return [
+            f"Column {name} holds dates as whole numbers, such as {values[0]:.0f}, and is read as numbers, of which 20200101 is "
+            "far from 20191231: write them as 2020-01-01."
+        ]
+    if 2**53 < most < 2**64:
+        return [
+            f"Column {name} holds whole numbers of {len(f'{most:.0f}')} digits, of which a float keeps 16: leave the column out "
+            "if they are identifiers."
+        ]
+    return []
+
+
+def _is_date(number: float) -> bool:
+    try:
+        dt.datetime.strptime(f"{number:.0f}", "%Y%m%d")
+    except ValueError:
+        return False
+    return True
 
 
 def describe_copies(columns: Sequence[Column]) -> list[str]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .._validation import quote
 from ..errors import InputError, InputWarning
 from .cells import Category, FloatArray, IntArray, is_set
-from .column_warnings import describe_copies, describe_tails
+from .column_warnings import describe_copies, describe_numbers, describe_tails
 from .columns import RealColumn, Table, read_with_categories
 from .inputs import Source, array_names, find_datatypes, open_source
 from .labels import count, listing, row_label
@@ -327,6 +327,8 @@ def describe(
             f"{count(len(constant), 'column is', 'columns are')} constant and ignored: {listing(constant)}."
         )
     for column, informative in zip(table.columns, encoding.informative, strict=True):
+        if informative and isinstance(column, RealColumn):
+            sentences += describe_numbers(column)
         if informative and isinstance(column, RealColumn) and _differs_by_rounding(column.values):
             sentences.append(
                 f"The values of column {quote(column.name)} differ by less than {_ROUNDING:g} of their size, which may be "

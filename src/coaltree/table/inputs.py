@@ -274,7 +274,8 @@ def find_datatypes(X: Any) -> Mapping[str, str]:
     known = attributes.get("datatypes") if isinstance(attributes, dict) else None
     if isinstance(known, Mapping):
         return known
-    if not type(X).__module__.startswith("polars") or [*getattr(X, "columns", ())][:1] != [TAXON_COLUMN]:
+    is_frame = type(X).__module__.startswith("polars") and hasattr(X, "get_column")  # no lazy one, refused later
+    if not is_frame or [*X.columns][:1] != [TAXON_COLUMN]:
         return {}
     schema = nw.from_native(X).schema
     found = {

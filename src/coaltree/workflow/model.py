@@ -6,6 +6,7 @@ the first prediction.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,7 +20,14 @@ from .._cut import Cut, change_cut, check_cut, describe_cut, explicit_rule
 from .._progress import Progress, print_progress
 from .._validation import check_memory
 from ..errors import InputError
-from ..inference.flat_clusters import are_exceptions, flat_clusters, min_cluster_rows
+from ..inference.flat_clusters import (
+    are_exceptions,
+    find_copies,
+    flat_clusters,
+    min_cluster_rows,
+    number_copies,
+    unite_copies,
+)
 from ..inference.greedy import GreedyResult, greedy
 from ..inference.partition import Evidence, best_partition, cluster_points, find_apart, node_evidence, partition_into
 from ..inference.partition_chances import membership_chances, number_distribution
@@ -42,7 +50,7 @@ from ..table.cells import Category
 from ..table.columns import RealColumn, Table
 from ..table.encoding import EncodedTable, Encoding, encode, encoded_columns, read_new_rows
 from ..table.labels import count, listing
-from ..tree.cut import cut_by_agreement, cut_nodes, resolution_to_height
+from ..tree.cut import cut_by_agreement, cut_nodes, label_leaves, resolution_to_height
 from ..tree.edit import ancestor, without_leaves
 from ..tree.sample import TreeSample, co_clustering_matrix, find_row
 from ..tree.tree import Tree
@@ -248,19 +256,28 @@ class FittedModel:
         """Return flat clusters: a cut of one tree, or what most trees of a sample agree on."""
         check_cut(cut, self.tree.n_leaves)
         if self.sample is not None:
-            return self._cut_sample(self.sample, cut)
-        clusters = self._clusters(cut)
-        is_apart = None if cut.assign_outliers else find_apart(self.tree, self._evidence, clusters)
-        return flat_clusters(self.tree, self.tree_matrix, self.process, clusters, is_apart)
+            labels = self._cut_sample(self.sample, cut)
+        else:
+            clusters = self._clusters(cut)
+            is_apart = None if cut.assign_outliers else find_apart(self.tree, self._evidence, clusters)
+            labels = flat_clusters(self.tree, self.tree_matrix, self.process, clusters, is_apart)
+        return unite_copies(labels, self._copies)
 
     def _clusters(self, cut: Cut) -> IntArray:
-        """Return the nodes of the tree that are the clusters."""
+        """Return the nodes of the tree that are the clusters, none of them inside of a subtree of equal rows."""
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, cut.n_clusters)
-        if explicit_rule(cut) is None:
-            return best_partition(self.tree, self._evidence.scores, min_size)
-        if cut.n_clusters is not None:
-            return partition_into(int(cut.n_clusters), self.tree, self._evidence.scores, min_size)
-        return np.array(cut_nodes(self.tree, cut, min_size, RATE))
+        tree = self.tree
+        whole, inside = find_copies(tree, self._copies), np.zeros(tree.n_nodes, dtype=bool)
+        inside[tree.children[whole[tree.n_leaves :]]] = True
+        tops = np.flatnonzero(whole & ~inside)
+        if explicit_rule(cut) in ("resolution", "height_threshold"):
+            nodes = np.array(cut_nodes(tree, cut, min_size, RATE))
+            above = tops[label_leaves(tree, tops)[tree.leaf_order[tree.first_positions[nodes]]]]
+            return np.unique(np.where(inside[nodes], above, nodes))
+        scores = np.where(inside, -math.inf, self._evidence.scores)
+        if cut.n_clusters is None:
+            return best_partition(tree, scores, min_size)
+        return partition_into(min(int(cut.n_clusters), len(tops)), tree, scores, min_size)
 
     @cached_property
     def _evidence(self) -> Evidence:
@@ -317,6 +334,12 @@ class FittedModel:
         """Return a remark if clusters are smaller than `min_cluster_size`, or if separate groups are too small for clusters."""
         n_clusters, n_rows = cut.n_clusters, self.tree.n_leaves
         sizes = np.bincount(labels[labels >= 0])
+        n_distinct = len(np.unique(self._copies))
+        if n_clusters is not None and n_clusters > n_distinct:
+            return [
+                f"n_clusters={n_clusters} is more than the {count(n_distinct, 'distinct row')} of the table, and equal rows are "
+                f"never separated: there {'is' if len(sizes) == 1 else 'are'} {count(len(sizes), 'cluster')}."
+            ]
         if cut.min_cluster_size != Cut().min_cluster_size:
             min_rows = min_cluster_rows(cut.min_cluster_size, n_rows)
             too_small = int(np.sum(sizes < min_rows))
@@ -573,29 +596,20 @@ class FittedModel:
         return np.where(total > 0, known, sizes)
 
     @cached_property
-    def _known_labels(self) -> tuple[KnownRows, IntArray]:
-        """The rows of the fit, and the label that a new row equal to each of them gets.
+    def _known_rows(self) -> KnownRows:
+        return KnownRows(self.matrix)
 
-        A cut may separate equal rows. A new one then gets the most frequent of their labels, the first cluster of several.
-        """
-        assert self.labels is not None
-        known = KnownRows(self.matrix)
-        in_order = np.where(self.labels < 0, self.n_clusters, self.labels)  # outliers last
-        pairs, counts = np.unique(known.find(self.matrix) * (self.n_clusters + 1) + in_order, return_counts=True)
-        rows, clusters = np.divmod(pairs, self.n_clusters + 1)
-        order = np.lexsort([-clusters, counts])  # of several labels of a row, the last one stays
-        labels = self.labels.copy()
-        labels[rows[order]] = np.where(clusters == self.n_clusters, -1, clusters)[order]
-        return known, labels
+    @cached_property
+    def _copies(self) -> IntArray:
+        return number_copies(self.matrix)
 
     def recognise_clusters(self, matrix: FloatArray) -> tuple[NDArray[np.bool_], IntArray]:
         """Return which encoded rows equal a row of the fit in all cells, observed and missing, and the labels of these."""
         assert self.labels is not None
         if np.array_equal(matrix, self.matrix, equal_nan=True):
             return np.ones(len(matrix), dtype=np.bool_), self.labels.copy()
-        known, labels = self._known_labels
-        rows = known.find(matrix)
-        return rows >= 0, np.where(rows >= 0, labels[rows], -1)
+        rows = self._known_rows.find(matrix)
+        return rows >= 0, np.where(rows >= 0, self.labels[rows], -1)
 
     def predict_clusters(self, matrix: FloatArray, client: Any = None) -> IntArray:
         """Return the clusters of encoded rows: of a row of the fit its label, of any other row the most probable one."""
