@@ -5,11 +5,14 @@ Nothing here uses the library's own numerical code. A process is read only for i
 enumeration of all interior states) and the recursion of messages; `test_likelihood.py` checks one against the other.
 """
 
+from functools import cache
 from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import expm
 from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import norm
 
 LOG_2PI = np.log(2 * np.pi)
 
@@ -135,6 +138,27 @@ def transition(q, rate, time):
     return stay * np.eye(len(q)) + (1 - stay) * np.outer(np.ones(len(q)), q)
 
 
+def exchange_rates(q):
+    """Return the generator of ordered levels at rate 1: what goes up and down along the scores flows as a diffusion would."""
+    ends = np.concatenate([[-np.inf], norm.ppf(np.cumsum(q)[:-1]), [np.inf]])
+    scores = -np.diff(norm.pdf(ends)) / q  # the mean of each stretch of the normal distribution
+    rates = np.zeros((len(q), len(q)))
+    for k in range(len(q) - 1):
+        flow = norm.pdf(ends[k + 1]) / (scores[k + 1] - scores[k])
+        rates[k, k + 1], rates[k + 1, k] = flow / q[k], flow / q[k + 1]
+    return rates - np.diag(rates.sum(axis=1))
+
+
+def ordered_transition(q, rate, time):
+    """Do what `transition` does for ordered levels, by a matrix exponential."""
+    return _exponential(tuple(q), rate * time)
+
+
+@cache
+def _exponential(q, time):
+    return expm(exchange_rates(np.array(q)) * time)
+
+
 def cell_probabilities(codes, q, noise=0.0):
     """Return the probability that a leaf shows what it does, a row a leaf and a column for each state of its lineage.
 
@@ -148,7 +172,7 @@ def cell_probabilities(codes, q, noise=0.0):
     return chances
 
 
-def probability_of_chances(tree, chances, rate, q):
+def probability_of_chances(tree, chances, rate, q, transition=transition):
     """Sum the probability of one column over the states of all nodes, those of the leaves among them."""
     n, n_states = tree.n_leaves, len(q)
     if n == 1:
@@ -172,6 +196,16 @@ def column_probability(tree, codes, rate, q, noise=0.0):
     return probability_of_chances(tree, cell_probabilities(codes, q, noise), rate, q)
 
 
+def ordered_log_likelihood(tree, X, rate, equilibria, noise=0.0):
+    """An observed level has moved along a path on which a score keeps ``1 - noise``."""
+    total = 0.0
+    for (codes, own_rate, own_noise), q in zip(columns_with(X, rate, noise), equilibria, strict=True):
+        shown = ordered_transition(q, 1.0, -np.log1p(-own_noise))
+        chances = np.array([np.ones(len(q)) if np.isnan(code) else shown[:, int(code)] for code in codes])
+        total += np.log(probability_of_chances(tree, chances, own_rate, q, ordered_transition))
+    return total
+
+
 def multinomial_log_likelihood(tree, X, rate, equilibria, noise=0.0):
     X = np.asarray(X, dtype=float)
     columns = zip(columns_with(X, rate, noise), equilibria, strict=True)
@@ -190,6 +224,8 @@ def log_likelihood(tree, X, process):
             total += brownian_log_likelihood(tree, columns, part.variance, part.noise)
         elif kind(part) == "OrnsteinUhlenbeck":
             total += stationary_log_likelihood(tree, columns, part.rate, part.mean, part.variance, part.noise)
+        elif kind(part) == "Ordered":
+            total += ordered_log_likelihood(tree, columns, part.rate, equilibria_of(part, columns), part.noise)
         else:
             equilibria = equilibria_of(part, columns)
             total += multinomial_log_likelihood(tree, columns, part.rate, equilibria, part.noise)
@@ -394,6 +430,39 @@ class CategoricalColumns:
         return 0.0  # messages are likelihood ratios already
 
 
+class OrderedColumns(CategoricalColumns):
+    """Messages over ordered levels, which climb by right eigenvectors of the generator."""
+
+    def __init__(self, process, X):
+        super().__init__(process, X)
+        self.modes = []
+        for q in self.equilibria:
+            values, vectors = np.linalg.eig(exchange_rates(q))
+            self.modes.append((values.real, vectors.real, np.linalg.inv(vectors.real)))
+
+    def chances(self, x):
+        shown = [ordered_transition(q, 1.0, -np.log1p(-e)) for q, e in zip(self.equilibria, self.noises, strict=True)]
+        return [np.ones(len(s)) if np.isnan(code) else s[:, int(code)] for code, s in zip(x, shown, strict=True)]
+
+    def log_z(self, left, right, climb):
+        total = 0.0
+        for q, rate, m_l, m_r, modes in zip(self.equilibria, self.rates, left, right, self.modes, strict=True):
+            values, vectors, inverse = modes
+            terms = ((q * m_l) @ vectors) * (inverse @ m_r)
+            total = total + np.log(np.exp(rate * np.asarray(climb)[..., None] * values) @ terms)
+        return total
+
+    def merge(self, left, right, climb_l, climb_r):
+        merged = []
+        for q, rate, m_l, m_r, modes in zip(self.equilibria, self.rates, left, right, self.modes, strict=True):
+            values, vectors, inverse = modes
+            joint = 1.0
+            for message, climb in ((m_l, climb_l), (m_r, climb_r)):
+                joint = joint * (vectors @ (np.exp(rate * climb * values) * (inverse @ message)))
+            merged.append(joint / (q @ joint))
+        return merged
+
+
 class Lineage(NamedTuple):
     height: float
     messages: list  # one for every part
@@ -408,6 +477,7 @@ class Model:
             "Brownian": RealColumns,
             "OrnsteinUhlenbeck": StationaryColumns,
             "Multinomial": CategoricalColumns,
+            "Ordered": OrderedColumns,
         }
         self.parts = [kinds[kind(part)](part, columns) for part, columns in self.tables]
         self.noisy = any(np.any(part.noise > 0) for part, _ in self.tables)

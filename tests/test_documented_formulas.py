@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.linalg
 from scipy import special, stats
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
@@ -820,6 +821,48 @@ def test_gamma_rates_formula():
     process = ct.Multinomial(0.7, [Q], gamma_shape=0.3)
     expected = np.log(np.mean(Q[2] * (retention + (1 - retention) * Q[2])))
     assert process.mixture_log_likelihood(tree, [[2], [2]]) == pytest.approx(expected)
+
+
+@formula("5.9")
+def test_exchange_rates_formula():
+    """Rates keep the shares, scores are forgotten at the rate, and nothing else is forgotten more slowly."""
+    q, rate = np.array([0.1, 0.2, 0.4, 0.25, 0.05]), 0.7
+    ends = np.concatenate([[-np.inf], stats.norm.ppf(np.cumsum(q)[:-1]), [np.inf]])
+    scores = np.array([stats.norm.expect(lb=low, ub=high, conditional=True) for low, high in pairwise(ends)])
+    np.testing.assert_allclose(scores, (stats.norm.pdf(ends[:-1]) - stats.norm.pdf(ends[1:])) / q, atol=1e-7)
+    generator = ct.Ordered(rate, [q]).columns(np.zeros((1, 1)))[0].generator[0]
+    up = rate * stats.norm.pdf(ends[1:-1]) / np.diff(scores) / q[:-1]
+    np.testing.assert_allclose(np.diag(generator, 1), up, rtol=1e-6)
+    np.testing.assert_allclose(np.diag(generator, -1), up * q[:-1] / q[1:], rtol=1e-6)
+    np.testing.assert_allclose(generator.sum(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(generator @ scores, -rate * scores, atol=1e-6)
+    assert np.sort(np.linalg.eigvals(generator).real)[-3] < -rate
+
+
+@formula("5.10")
+def test_chain_ratio_formula():
+    """Eigenvectors of the symmetric form give the transitions, and the likelihood of a cherry."""
+    q, h = np.array([0.1, 0.2, 0.4, 0.3]), 0.4
+    process = ct.Ordered(0.7, [q])
+    generator, root = process.columns(np.zeros((1, 1)))[0].generator[0], np.sqrt(q)
+    values, vectors = np.linalg.eigh(root[:, None] * generator / root)
+    transition = (vectors * np.exp(values * h)) @ vectors.T * root / root[:, None]
+    np.testing.assert_allclose(transition, scipy.linalg.expm(generator * h), atol=1e-12)
+    for a, b in ((0, 0), (0, 3), (2, 1)):
+        messages = [vectors.T @ (root * (np.arange(4) == k) / q[k]) for k in (a, b)]
+        ratio = np.sum(messages[0] * messages[1] * np.exp(values * 2 * h))
+        value = process.log_likelihood(ct.Tree([[0, 1]], [0.0, 0.0, h]), [[a], [b]])
+        assert value == pytest.approx(np.log(q[a] * q[b] * ratio))
+
+
+@formula("5.11")
+def test_noisy_level_formula():
+    q, noise = np.array([0.1, 0.2, 0.4, 0.3]), 0.3
+    generator = ct.Ordered(0.7, [q]).columns(np.zeros((1, 1)))[0].generator[0]
+    moved = scipy.linalg.expm(generator * -np.log1p(-noise) / 0.7)
+    for j in range(4):
+        message = ct.Ordered(0.7, [q], noise).columns(np.array([[float(j)]]))[0].message[0]
+        np.testing.assert_allclose(message, moved[:, j] / q[j], atol=1e-12)
 
 
 @formula("13.14")

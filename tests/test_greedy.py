@@ -108,6 +108,24 @@ def multinomial_noise(rng, n):
     return ct.Multinomial(rate, equilibria(rng, n_states), noise), X
 
 
+def ordered(rng, n):
+    n_states = (2, 3, 5, 4)
+    noise = rng.uniform(0.05, 0.6, 4)
+    return ct.Ordered(spread_rates(rng, 4), equilibria(rng, n_states), noise), code_table(rng, n, n_states, 0.1)
+
+
+def mixed_ordered(rng, n):
+    """All four kinds of columns."""
+    X = np.column_stack([real_table(rng, n, 2, 0.1), code_table(rng, n, (2, 3, 4, 5), 0.1)])
+    process = ct.Mixed(
+        (ct.Brownian(0.7, noise=0.2), [0]),
+        (ct.OrnsteinUhlenbeck(0.5, 1.0, 2.0, 0.3), [1]),
+        (ct.Multinomial(spread_rates(rng, 2), equilibria(rng, (2, 3))), [2, 3]),
+        (ct.Ordered([0.5, 2.0], equilibria(rng, (4, 5)), 0.2), [4, 5]),
+    )
+    return process, X
+
+
 def mixed_noises(rng, n):
     """Noise in all columns, of both kinds."""
     X = np.column_stack([real_table(rng, n, 2, 0.1), code_table(rng, n, (2, 3, 3), 0.1)])
@@ -151,6 +169,8 @@ SETUPS = [
     multinomial_missing,
     multinomial_binary,
     multinomial_noise,
+    ordered,
+    mixed_ordered,
     mixed_noises,
     mixed_two,
     mixed_three,
@@ -338,17 +358,17 @@ def check_slopes(problem):
             float(problem.model.log_z(a, b, h)), rel=1e-9, abs=1e-9
         )
         rise, drop, rise_falls, drop_falls = op.slopes(problem.forest, pair, h)
-        assert min(rise, drop, rise_falls, drop_falls) >= 0
+        assert problem.forest.n_chains or min(rise, drop, rise_falls, drop_falls) >= 0
         assert rise - drop == pytest.approx(
-            float(problem.model.slope(a, b, h)), rel=1e-7, abs=1e-7 * (rise + drop) + 1e-12
+            float(problem.model.slope(a, b, h)), rel=1e-7, abs=1e-7 * abs(rise + drop) + 1e-12
         )
         step = 1e-5 * climb
         below, above = op.slopes(problem.forest, pair, h - step), op.slopes(problem.forest, pair, h + step)
-        tiny = 1e-12 * (rise + drop) / step + 1e-12
+        tiny = 1e-12 * abs(rise + drop) / step + 1e-12
         assert (below[0] - above[0]) / (2 * step) == pytest.approx(rise_falls, rel=1e-5, abs=tiny)
         assert (below[1] - above[1]) / (2 * step) == pytest.approx(drop_falls, rel=1e-5, abs=tiny)
         assert rise <= previous[0] * (1 + 1e-12)
-        assert drop <= previous[1] * (1 + 1e-12)
+        assert problem.forest.n_chains or drop <= previous[1] * (1 + 1e-12)
         previous = rise, drop
 
 
@@ -373,7 +393,23 @@ def check_least_slope(problem, log_low, log_width, from_lowest):
             with np.errstate(over="ignore"):  # at a pole the rise falls without bound
                 rise, drop, _, _ = op.slopes(problem.forest, pair, h)
             factor = (path + s) / (2 * high - tops + s)
-            assert bound <= factor * (rise - drop) + 1e-9 * (1 + factor * (rise + drop))
+            assert bound <= factor * (rise - drop) + 1e-9 * (1 + factor * abs(rise + drop))
+
+
+@patient
+@given(st.sampled_from([ordered, mixed_ordered]), seeds, st.floats(-5, 2), st.floats(-5, 2))
+def test_slopes_of_chains_stay_within_bounds(setup, seed, log_low, log_width):
+    """The drop, less what chains may add, and its derivative are bounded between two heights."""
+    problem = Problem(setup, seed)
+    *_, pair, _, lowest = problem.pair()
+    low = lowest + 10.0**log_low
+    high = low + 10.0**log_width
+    least, most = op.drop_falls_range(problem.forest, pair, low, high)
+    smallest = op.slopes(problem.forest, pair, high)[1] - op.chain_gap(problem.forest, pair, low, high)
+    for h in inside(low, high):
+        _, drop, _, drop_falls = op.slopes(problem.forest, pair, h)
+        assert drop >= smallest - 1e-9 * (1 + abs(drop))
+        assert least - 1e-9 * (1 + abs(drop_falls)) <= drop_falls <= most + 1e-9 * (1 + abs(drop_falls))
 
 
 def inside(low, high):

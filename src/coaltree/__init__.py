@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .process.likelihood import Beliefs, calibrate, log_joint
     from .process.mixed import Mixed
     from .process.multinomial import Multinomial
+    from .process.ordered import Ordered
     from .process.ornstein_uhlenbeck import OrnsteinUhlenbeck
     from .table.cells import state_set
     from .table.characters import read_characters
@@ -50,6 +51,7 @@ _HOMES = {
     "MCMCResult": "inference.results",
     "Mixed": "process.mixed",
     "Multinomial": "process.multinomial",
+    "Ordered": "process.ordered",
     "OrnsteinUhlenbeck": "process.ornstein_uhlenbeck",
     "Process": "process.base",
     "SMCResult": "inference.results",
@@ -95,6 +97,7 @@ __all__ = [
     "MCMCResult",
     "Mixed",
     "Multinomial",
+    "Ordered",
     "OrnsteinUhlenbeck",
     "Process",
     "SMCResult",

@@ -6,6 +6,7 @@ cdef extern from * nogil:
     #define COALTREE_SHORTEST (1e-285)
     #define COALTREE_POLE (1e-290)
     #define COALTREE_OVER_POLE (9.999999999999999e+289)
+    #define COALTREE_ROUNDING (1e-15)
     #define COALTREE_SMALLEST (1e-290)
     #define COALTREE_LARGEST (1e+290)
     #define COALTREE_FLATTEST (1e-150)
@@ -23,6 +24,7 @@ cdef extern from * nogil:
     double SHORTEST "COALTREE_SHORTEST"
     double POLE "COALTREE_POLE"
     double OVER_POLE "COALTREE_OVER_POLE"
+    double ROUNDING "COALTREE_ROUNDING"
     double SMALLEST "COALTREE_SMALLEST"
     double LARGEST "COALTREE_LARGEST"
     double FLATTEST "COALTREE_FLATTEST"

@@ -13,6 +13,7 @@ TINY = 1e-300  # keeps a ratio of path lengths from being 0 / 0, far below any r
 SHORTEST = 1e-285  # stands for a path of length 0 between sites, so that products with a pole at 0 stay numbers
 POLE = 1e-290  # stands for 0 in a denominator: SHORTEST / POLE is large, and products of poles are finite
 OVER_POLE = 1 / POLE  # stands for an impossible disagreement
+ROUNDING = 1e-15  # of the largest terms of a sum: less is rounding
 SMALLEST, LARGEST = 1e-290, 1e290  # products outside this range may have lost digits
 FLATTEST = 1e-150  # stands for f = 0 of a stationary message, below what f^2 can tell from 0
 LARGEST_EXPONENT = 600.0  # its exponential is finite

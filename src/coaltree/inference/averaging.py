@@ -25,6 +25,8 @@ A replicate perturbs messages, see `coaltree.process.kernels.messages`:
 *Sites*
     A message is a mixture of a flat one, with weight ``w = min_k M_k``, and one that excludes a state; for a leaf, w is the
     noise. It becomes flat with probability `drop` times w.
+*Chains*
+    A message is tilted towards higher or lower levels, by as much as a real one would move; columns have random weights, too.
 
 Noise causes many ties in height. Tied merges keep their order by a negligible difference in similarity, so that without
 perturbation the given tree is returned.
@@ -59,7 +61,7 @@ MIN_TREES, MAX_TREES, MAX_TREES_FILLED = 12, 20, 30
 # without columns, and the costs of columns are relative to such a pair.
 FREE_PAIRS = 500_000
 MAX_PAIRS = 20_000_000  # also without columns: replicates of wide tables, whose trees are nearly certain, take seconds
-REAL_COLUMN_COST, COMPLETE_COLUMN_COST, SITE_COST = 0.25, 0.012, 0.016
+REAL_COLUMN_COST, COMPLETE_COLUMN_COST, SITE_COST, CHAIN_COST = 0.25, 0.012, 0.016, 4.0
 JITTER = 0.42  # of the noise's standard deviation
 DROP = 1.0  # of the noise's probability
 WEIGHT_SHAPE = 4.0  # of the gamma distribution of the columns' weights
@@ -155,8 +157,9 @@ def average_trees(
 def _choose_sizes(forest: Forest, n: int, filled: bool = False) -> tuple[int, int]:
     """Return numbers of lineages and replicates that take about as long as the greedy search of n rows."""
     real_cost = COMPLETE_COLUMN_COST if forest.complete else REAL_COLUMN_COST
-    cost = 1 + real_cost * forest.n_real + SITE_COST * forest.n_sites
-    incomplete_cost = 1 + REAL_COLUMN_COST * forest.n_real + SITE_COST * forest.n_sites
+    cost_of_states = SITE_COST * forest.n_sites + CHAIN_COST * forest.n_chains
+    cost = 1 + real_cost * forest.n_real + cost_of_states
+    incomplete_cost = 1 + REAL_COLUMN_COST * forest.n_real + cost_of_states
     pairs = min((incomplete_cost if filled else cost) * n**2, MAX_PAIRS) / cost + FREE_PAIRS / cost
     m = min(n, MAX_LINEAGES, max(math.isqrt(int(pairs / MIN_TREES)), 2))
     if n >= MAX_EXACT_ROWS:  # on labelled tables of that size more trees gave no better ones
@@ -199,7 +202,8 @@ def _last_lineages(tree: Tree, forest: Forest, m: int) -> _Lineages:
     peaks = _reduce_states(np.maximum, np.asarray(forest.state)[slots] ** 2, forest)
     columns, sites = _sort_columns(mean), _sort_columns(peaks)
     signs = np.where(np.sort(mean**3, axis=0).sum(axis=0) < 0, -1.0, 1.0)
-    order = np.lexsort((*peaks[:, sites].T, *(signs * mean)[:, columns].T, height))
+    chain = np.asarray(forest.chain)[slots]
+    order = np.lexsort((*chain.T, *peaks[:, sites].T, *(signs * mean)[:, columns].T, height))
     lineages = _copy_forest(forest, slots[order], m)
     return _Lineages(nodes[order], lineages, float(tree.heights[2 * n - m - 1]), columns, signs, sites)
 
@@ -236,6 +240,11 @@ def _copy_forest(forest: Forest, slots: IntArray | slice, capacity: int) -> Fore
         np.asarray(forest.root_q),
         np.asarray(forest.site_weight),
         np.asarray(forest.real_weight),
+        np.asarray(forest.chain_start),
+        np.asarray(forest.chain_rate),
+        np.asarray(forest.basis),
+        np.asarray(forest.fastest_exit),
+        np.asarray(forest.chain_weight),
     )
 
     def copy_slots(array: FloatArray) -> FloatArray:
@@ -251,6 +260,7 @@ def _copy_forest(forest: Forest, slots: IntArray | slice, capacity: int) -> Fore
         copy_slots(forest.least),
         copy_slots(forest.state),
         copy_slots(forest.growth),
+        copy_slots(forest.chain),
         parameters,
         forest.layout,
     )
@@ -325,6 +335,9 @@ def _replicate(lineages: _Lineages, seed: int, k: int, jitter: float, drop: floa
         weights[lineages.columns] = rng.gamma(WEIGHT_SHAPE, size=forest.n_real)
         weights *= variance.sum() / (weights @ variance)  # the mean squared distance of two leaves stays
         np.asarray(forest.mean)[:m] = np.sqrt(weights) * mean
+    if forest.n_chains:
+        weights = rng.gamma(WEIGHT_SHAPE, size=forest.n_chains)
+        forest.set_chain_weights(weights / weights.mean())
     _perturb(forest, lineages, rng, jitter, drop)
     set_log_norms(forest, m)
     children, heights = _greedy_merges(forest, m, lineages.floor)
@@ -356,6 +369,24 @@ def _perturb(forest: Forest, lineages: _Lineages, rng: np.random.Generator, jitt
         for first, last in pairwise(np.asarray(forest.rank).tolist()):
             states = state[:, first:last]
             np.copyto(states, root_q[first:last], where=flat[:, : last - first])
+    for d in range(forest.n_chains):
+        _tilt(forest, d, m, jitter * rng.standard_normal(m))
+
+
+def _tilt(forest: Forest, d: int, m: int, moves: FloatArray) -> None:
+    """Tilt the messages of a chain towards higher or lower levels, as far as noise would move a real value."""
+    states = slice(*np.asarray(forest.chain_start)[d : d + 2].tolist())
+    chain = np.asarray(forest.chain)[:m, states]
+    basis = np.asarray(forest.basis)[states, : chain.shape[1]]
+    if chain.shape[1] < 2:
+        return
+    root, score = basis[:, 0], basis[:, 1] / basis[:, 0]
+    shares = np.maximum(chain @ basis.T, 0.0) * root  # of the states given the rows below
+    mean = shares @ score
+    variance = np.maximum(shares @ score**2 - mean**2, 1e-9)
+    precision = np.maximum(1 / variance - 1, 0.0)  # without what the equilibrium says
+    shares *= np.exp((moves * np.sqrt(precision))[:, None] * (score - mean[:, None]))
+    chain[:] = (shares / shares.sum(axis=1, keepdims=True) / root) @ basis
 
 
 def _greedy_merges(forest: Forest, m: int, floor: float) -> Merges:

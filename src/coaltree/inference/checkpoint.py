@@ -202,13 +202,14 @@ class SearchCheckpoint:
 
 def _messages(forest: Forest, n: int) -> dict[str, NDArray[np.float64]]:
     """Return views of the messages in the first n slots of a forest, by name."""
-    names = ("height", "mean", "spread", "least", "state", "growth", "log_norm")
+    names = ("height", "mean", "spread", "least", "state", "growth", "log_norm", *["chain"] * (forest.n_chains > 0))
     return {name: np.asarray(getattr(forest, name))[:n] for name in names}
 
 
 def _parameters(forest: Forest) -> tuple[object, ...]:
     """Return the parameters that all messages of a forest share."""
-    names = ("complete", "noisy", "log_scale", "root_variance", "group", "rate", "site_rate", "rank", "root_q")
+    names = ["complete", "noisy", "log_scale", "root_variance", "group", "rate", "site_rate", "rank", "root_q"]
+    names += ["chain_rate", "basis"] * (forest.n_chains > 0)
     return tuple(np.asarray(getattr(forest, name)) for name in names)
 
 

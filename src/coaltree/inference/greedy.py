@@ -263,7 +263,7 @@ def _in_space(forest: Forest) -> bool:
 
 def _message_length(forest: Forest) -> int:
     """Return the number of values in the message of a lineage."""
-    return int(np.asarray(forest.mean).shape[1] + np.asarray(forest.state).shape[1])
+    return sum(np.asarray(part).shape[1] for part in (forest.mean, forest.state, forest.chain))
 
 
 def merge_exactly(

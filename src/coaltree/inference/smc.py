@@ -169,7 +169,7 @@ class Sampler:
 
 def _repeat_leaves(forest: Forest, n: int, times: int) -> None:
     """Copy the messages of the first n slots of a forest to the following ones, so that each occurs `times` times."""
-    for messages in (forest.mean, forest.spread, forest.least, forest.state, forest.growth):
+    for messages in (forest.mean, forest.spread, forest.least, forest.state, forest.growth, forest.chain):
         rows = np.asarray(messages)[: times * n]
         rows.reshape(times, n, *rows.shape[1:])[1:] = rows[:n]
 

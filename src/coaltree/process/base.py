@@ -26,7 +26,7 @@ from ..table.matrix import as_matrix
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
 from .ascertainment import UnseenColumns
-from .declarations import Columns, GaussianColumns, SiteColumns
+from .declarations import ChainColumns, Columns, GaussianColumns, SiteColumns
 from .kernels.messages import Forest
 from .kernels.passes import climb
 from .layout import Messages, make_forest, read_messages
@@ -63,8 +63,8 @@ class UnknownProcessError(InputError):
 class Process(ABC):
     """A Markov process that runs from the root of a tree to the leaves, which show the rows of a table.
 
-    A subclass needs no compiled code if its columns are Gaussian, or have states that are redrawn from an equilibrium: it
-    declares them in `columns`. Rows of ``X`` are leaves, NaN is a missing cell.
+    A subclass needs no compiled code if its columns are Gaussian, or have states that are redrawn from an equilibrium or change
+    by a reversible chain: it declares them in `columns`. Rows of ``X`` are leaves, NaN is a missing cell.
 
     Attributes
     ----------
@@ -179,10 +179,10 @@ class Process(ABC):
         """Raise unless `columns` has declared all rows of a table, in as many declarations as it says."""
         name = f"{type(self).__name__}.columns"
         if not isinstance(columns, list) or not all(
-            isinstance(part, GaussianColumns | SiteColumns) for part in columns
+            isinstance(part, GaussianColumns | SiteColumns | ChainColumns) for part in columns
         ):
             raise InputError(
-                f"{name} returned {quote(columns)}; it must return a list of GaussianColumns and SiteColumns."
+                f"{name} returned {quote(columns)}; it must return a list of GaussianColumns, SiteColumns and ChainColumns."
             )
         if len(columns) != self.n_declarations:
             raise InputError(

@@ -119,7 +119,58 @@ class SiteColumns:
         return replace(self, message=self.message[rows])
 
 
-Columns: TypeAlias = GaussianColumns | SiteColumns
+@dataclass(frozen=True, eq=False)
+class ChainColumns:
+    """Columns of states that each change by a reversible Markov chain, given by its rates."""
+
+    message: FloatArray  # (rows, states of all columns), ``M_k``, with ``sum_k q_k M_k = 1`` in every column
+    equilibrium: Sequence[FloatArray]  # of each column
+    generator: Sequence[
+        FloatArray
+    ]  # of each column, (states, states): the rate from one state to another; rows add up to 0
+    noisy: bool
+    path: float = 0.0  # length of a path along which about as much is lost as by the noise; bounds are tighter with it
+
+    def __post_init__(self) -> None:
+        sites = SiteColumns(self.message, self.equilibrium, np.ones(len(self.equilibrium)), self.noisy)
+        object.__setattr__(self, "message", sites.message)
+        object.__setattr__(self, "equilibrium", sites.equilibrium)
+        _set_number(self, "path", 0.0)
+        if len(self.generator) != len(sites.equilibrium):
+            raise InputError(
+                f"ChainColumns: generator has {len(self.generator)} entries; it must have one for each of the "
+                f"{len(sites.equilibrium)} column(s) in `equilibrium`."
+            )
+        generator = tuple(_as_numbers("ChainColumns: generator", rates) for rates in self.generator)
+        object.__setattr__(self, "generator", generator)
+        for d, (q, rates) in enumerate(zip(sites.equilibrium, generator, strict=True)):
+            if rates.shape != (len(q), len(q)):
+                raise InputError(
+                    f"ChainColumns: generator[{d}] has shape {rates.shape}; it must be {(len(q), len(q))}."
+                )
+            flow, most = q[:, None] * rates, np.abs(rates).max()
+            leaving = np.abs(rates.sum(axis=1)).max() > SUM_ERROR * most
+            if not np.isfinite(most) or leaving or np.any(flow - np.diag(np.diag(flow)) < 0):
+                raise InputError(
+                    f"ChainColumns: generator[{d}] must have rates of 0 or more, and rows that add up to 0."
+                )
+            if np.abs(flow - flow.T).max() > SUM_ERROR * np.abs(flow).max():
+                raise InputError(
+                    f"ChainColumns: generator[{d}] is not reversible: equilibrium[a] * generator[a, b] must be the same as with "
+                    "a and b exchanged."
+                )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.message)
+
+    def take_rows(self, rows: NDArray[np.intp]) -> ChainColumns:
+        """Return the declaration of some rows, which may occur more than once."""
+        return replace(self, message=self.message[rows])
+
+
+Columns: TypeAlias = GaussianColumns | SiteColumns | ChainColumns
 
 
 def _set_array(

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .declarations import Columns, GaussianColumns, SiteColumns
+from .declarations import ChainColumns, Columns, GaussianColumns, SiteColumns
 from .kernels.messages import Forest
 
 FloatArray = NDArray[np.float64]
@@ -79,6 +79,11 @@ class Parameters(NamedTuple):
     root_q: FloatArray
     site_weight: FloatArray
     real_weight: FloatArray
+    chain_start: IntArray
+    chain_rate: FloatArray
+    basis: FloatArray
+    fastest_exit: FloatArray
+    chain_weight: FloatArray
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def make_forest(columns: Sequence[Columns], capacity: int, scan: bool = False, p
 
     Parameters
     ----------
-    columns : sequence of GaussianColumns or SiteColumns
+    columns : sequence of GaussianColumns, SiteColumns or ChainColumns
         The declarations of all parts.
     capacity : int
     scan : bool, default False
@@ -105,8 +110,11 @@ def make_forest(columns: Sequence[Columns], capacity: int, scan: bool = False, p
     """
     real = _RealColumns.from_columns(columns)
     sites = _Sites.from_columns([part for part in columns if isinstance(part, SiteColumns)], patterns)
+    chains = [part for part in columns if isinstance(part, ChainColumns)]
     mean, spread, least = real.messages(capacity)
-    state = sites.messages(capacity)
+    if chains and not real.starts[-1]:
+        least[: chains[0].n_rows] = min(part.path for part in chains)
+    state, (chain, chain_parts, *chain_parameters) = sites.messages(capacity), _lay_chains(chains, capacity)
     growth = np.ones((capacity, len(sites.order) if scan else 0))
     parameters = Parameters(
         real.complete,
@@ -117,17 +125,16 @@ def make_forest(columns: Sequence[Columns], capacity: int, scan: bool = False, p
         real.together,
         np.array([part.rate for part in real.stationary], dtype=np.float64),
         sites.rate,
-        sites.common_rate,
+        sites.common_rate if not chains else math.nan,
         sites.rank,
         sites.root_q,
         sites.weight,
         np.concatenate([np.zeros(0), *map(_weight_of, real.brownian + real.stationary)]),
+        *chain_parameters,
     )
-    real_parts, site_parts = iter(real.parts()), iter(sites.parts())
-    parts = tuple(next(real_parts if isinstance(part, GaussianColumns) else site_parts) for part in columns)
-    return Forest(
-        np.zeros(capacity), mean, spread, least, state, growth, parameters, Layout(parts, sites.order, sites.site_of)
-    )
+    kinds = {GaussianColumns: real.parts(), SiteColumns: sites.parts(), ChainColumns: iter(chain_parts)}
+    layout = Layout(tuple(next(kinds[type(part)]) for part in columns), sites.order, sites.site_of)
+    return Forest(np.zeros(capacity), mean, spread, least, state, growth, chain, parameters, layout)
 
 
 @dataclass(frozen=True)
@@ -186,7 +193,7 @@ class _RealColumns:
             )
 
 
-def _weight_of(columns: Columns) -> FloatArray:
+def _weight_of(columns: GaussianColumns | SiteColumns) -> FloatArray:
     """Return the weights of declared columns."""
     n_columns = columns.mean.shape[1] if isinstance(columns, GaussianColumns) else len(columns.equilibrium)
     return np.ones(n_columns) if columns.weight is None else columns.weight
@@ -363,12 +370,52 @@ def _no_sites() -> _Sites:
 _NO_SITES = _no_sites()  # made once, because chains over tables of numbers often make forests
 
 
+def _lay_chains(declared: list[ChainColumns], capacity: int) -> tuple[Any, ...]:
+    """Return the messages of chains in all slots, where those of each declaration are, and their parameters for the kernels."""
+    equilibria = [q for part in declared for q in part.equilibrium]
+    start = np.cumsum([0, *map(len, equilibria)]).astype(np.intp)
+    rate, basis = np.zeros(start[-1]), np.zeros((start[-1], max(map(len, equilibria), default=0)))
+    fastest_exit = np.zeros(len(equilibria))
+    chain, parts, first, d = np.zeros((capacity, start[-1])), [], 0, 0
+    for part in declared:
+        for q, generator in zip(part.equilibrium, part.generator, strict=True):
+            states = slice(start[d], start[d + 1])
+            rate[states], basis[states, : len(q)] = eigenbasis(q, generator)
+            fastest_exit[d] = -np.diag(generator).min()
+            message = part.message[:, start[d] - first : start[d + 1] - first]
+            chain[: part.n_rows, states] = (message * np.sqrt(q)) @ basis[states, : len(q)]
+            d += 1
+        own = np.cumsum([0, *map(len, part.equilibrium)]).astype(np.intp)
+        at = slice(first, first + int(own[-1]))
+        rates = fastest_exit[d - len(part.equilibrium) : d]
+        parts.append(_Part(at, np.zeros(0), own, np.concatenate([np.zeros(0), *part.equilibrium]), rates, np.zeros(0)))
+        first = at.stop
+    return chain, parts, start, rate, basis, fastest_exit, np.ones(len(equilibria))
+
+
+def eigenbasis(q: FloatArray, generator: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the rates and the orthonormal eigenvectors, in columns, of a reversible chain in symmetric form, eq. (5.10).
+
+    The first is that of the equilibrium, also where the chain is not connected.
+    """
+    root = np.sqrt(q)
+    full = np.linalg.qr(np.column_stack([root, np.eye(len(q))]))[0]
+    symmetric = root[:, None] * generator / root
+    rates, vectors = np.linalg.eigh(full[:, 1:].T @ (-0.5 * (symmetric + symmetric.T)) @ full[:, 1:])
+    return np.concatenate([[0.0], np.maximum(rates, 0.0)]), np.column_stack([root, full[:, 1:] @ vectors])
+
+
 def read_messages(forest: Forest, slots: IntArray | slice) -> Messages:
     """Return the messages in some slots of a forest, separately for each declaration."""
     messages: Messages = []
     mean, spread, state, root_q = map(np.asarray, (forest.mean, forest.spread, forest.state, forest.root_q))
     for part in forest.layout.parts:
-        if len(part.q):
+        if not len(part.share) and len(part.q):
+            chain, basis = np.asarray(forest.chain)[slots, part.at], np.asarray(forest.basis)[part.at]
+            messages.append(
+                SiteMessages(_to_states(chain, basis, part.start) / np.sqrt(part.q), part.start, part.q, part.rate)
+            )
+        elif len(part.q):
             ratios = state[slots][:, part.at] / root_q[part.at]
             messages.append(SiteMessages(ratios, part.start, part.q, part.rate))
         else:
@@ -376,3 +423,11 @@ def read_messages(forest: Forest, slots: IntArray | slice) -> Messages:
             spreads = spread[slots] if forest.complete else spread[slots, part.at]
             messages.append(GaussianMessages(means, np.broadcast_to(spreads, means.shape), part.center))
     return messages
+
+
+def _to_states(chain: FloatArray, basis: FloatArray, start: IntArray) -> FloatArray:
+    """Return ``sqrt(q) M`` of chains, given their messages in the basis of eigenvectors."""
+    states = np.empty_like(chain)
+    for first, last in pairwise(start.tolist()):
+        states[:, first:last] = np.maximum(chain[:, first:last] @ basis[first:last, : last - first].T, 0.0)
+    return states

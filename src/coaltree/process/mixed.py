@@ -126,6 +126,10 @@ class Mixed(Process):
         """Return the coordinates of all parts."""
         return np.concatenate([process.coordinates(part, height) for process, _, part in self._by_part(messages)])
 
+    def max_exact_rows(self, X: FloatArray) -> int:
+        """Return the smallest number of rows of any part, and of processes in general."""
+        return min(super().max_exact_rows(X), *(part.max_exact_rows(X[:, columns]) for part, columns in self.parts))
+
     @property
     def min_attachment_height(self) -> float:
         """The smallest of the parts'."""

@@ -93,7 +93,7 @@ def search_height(forest, pair, shift, c, lowest, limit):
                 if not rise - drop > c:
                     best = lowest
             known = True
-            falling = rise - drop_h <= c
+            falling = rise - drop_h + op.chain_gap(forest, pair, low, high) <= c
             least_bend = most_bend = 0.0
             if not falling:
                 least_bend, most_bend = op.drop_falls_range(forest, pair, low, high)
@@ -116,8 +116,9 @@ def search_height(forest, pair, shift, c, lowest, limit):
                     ):
                         best = peak
         known = True
+        # bounds of chains are as good as the interval is short, and what was short enough is nearly so again
+        width = 3 * (high - low) if forest.n_chains else math.nan
         low, rise, drop, rise_falls = high, rise_h, drop_h, rise_falls_h
-        width = math.nan
     return best if best < limit else math.inf
 
 

@@ -43,11 +43,20 @@ cdef class Forest:
     cdef readonly Py_ssize_t[::1] rank
     cdef readonly double[::1] root_q
     cdef readonly double[::1] over_root_q
+    cdef readonly double[:, ::1] chain
+    cdef readonly Py_ssize_t n_chains
+    cdef readonly Py_ssize_t[::1] chain_start
+    cdef readonly double[::1] chain_rate
+    cdef readonly double[:, ::1] basis
+    cdef readonly double[::1] fastest_exit
+    cdef readonly double[::1] chain_weight
+    cdef object _chain_weight
 
 
 cdef class Rows:
     cdef readonly double[:, ::1] rows
     cdef readonly double[:, ::1] real
+    cdef readonly double[:, ::1] chain
 
 
 cdef class Pair(Rows):
@@ -110,6 +119,40 @@ cpdef double _lambert_above(double z) noexcept nogil
 @cython.locals(d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t)
 cdef void _set_agreements(Forest forest, Py_ssize_t i, Py_ssize_t j, Rows scratch, Py_ssize_t row) noexcept nogil
 
+@cython.locals(k=Py_ssize_t)
+cdef void _set_products(Forest forest, Py_ssize_t i, Py_ssize_t j, Pair pair) noexcept nogil
+@cython.locals(
+    k=Py_ssize_t, rate=double, term=double, z=double, less_z=double, one=double, less_one=double, two=double, less_two=double
+)
+cdef (double, double, double, double, double, double) _chain_sums(
+    Forest forest, Pair pair, Py_ssize_t d, double g
+) noexcept nogil
+cdef double _chain_z(double z, double less_z) noexcept nogil
+cdef (double, double) _chain_slopes(
+    double z, double less_z, double one, double less_one, double two, double less_two
+) noexcept nogil
+@cython.locals(d=Py_ssize_t, total=double, z=double, less_z=double, impossible=bint, _=double)
+cdef double _chain_log_z(Forest forest, Pair pair, double g) noexcept nogil
+cdef (double, double, double, double, double) _chain_bounds(
+    Forest forest, Pair pair, Py_ssize_t d, double g_low, double g_high, double shift
+) noexcept nogil
+@cython.locals(d=Py_ssize_t, total=double)
+cdef double _chain_least_slope(Forest forest, Pair pair, double g_low, double g_high, double shift) noexcept nogil
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, total=double, slowest=double, negative=double, rise=double, most=double)
+cdef double _chain_highest(Forest forest, Pair pair, double c) noexcept nogil
+@cython.locals(k=Py_ssize_t, s=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, total=double)
+cdef void _set_state_message(
+    Forest forest, Py_ssize_t slot, Py_ssize_t d, double climb, Rows scratch, Py_ssize_t row
+) noexcept nogil
+@cython.locals(
+    d=Py_ssize_t, k=Py_ssize_t, s=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, total=double, z=double, possible=bint
+)
+cdef bint _merge_chains(
+    Forest forest, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into, Rows scratch
+) noexcept nogil
+@cython.locals(d=Py_ssize_t, s=Py_ssize_t, total=double, both=double, joint=double)
+cdef double _chain_log_z_at(Forest forest, Place place, double up, double down, double across) noexcept nogil
+
 @cython.locals(
     d=Py_ssize_t, d2_one=double, d2_two=double, d2_three=double, d2_four=double, product_one=double, product_two=double,
     product_three=double, product_four=double,
@@ -142,6 +185,8 @@ cdef void _set_site_least_slopes(Forest forest, Pair pair, double g_low, double 
 cdef double _complete_least_slope(Forest forest, Pair pair, double g_low, double g_high, double ratio) noexcept nogil
 @cython.locals(d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, least=double, most=double)
 cpdef (double, double) drop_falls_range(Forest forest, Pair pair, double low, double high) noexcept nogil
+@cython.locals(d=Py_ssize_t, total=double)
+cpdef double chain_gap(Forest forest, Pair pair, double low, double high) noexcept nogil
 @cython.locals(
     d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, kinds=Py_ssize_t, share=double, top=double, d2=double, least=double,
     apart=double, disagreement=double,

@@ -4,7 +4,7 @@ A *forest* holds the messages of many lineages, one row per slot. Two slots that
 and then answers every query about the merge as a function of its height ``h``. ``g(h) = 2 h - height[i] - height[j]`` is the
 length of the path between the two tops; ``h`` is never below either of them.
 
-Columns are independent given the tree, eq. (2.3), so every operation is a sum over three kinds of columns:
+Columns are independent given the tree, eq. (2.3), so every operation is a sum over four kinds of columns:
 
 *Brownian*, eq. (3.2) and (3.3)
     In units of the diffusion, a message is a mean ``y`` and a variance ``v``, which is infinite if nothing below was observed.
@@ -19,6 +19,11 @@ Columns are independent given the tree, eq. (2.3), so every operation is a sum o
     ``S = sum_k q_k M_k M'_k``, is then an inner product, and ``log Z = log(S u + 1 - u)`` with ``u = exp(-rate g)``.
     Sites are ordered by their number of states, the largest first. A row has the first states of all sites side by side, then
     the second states of all sites that have one, and so on, so that every loop runs over contiguous sites.
+*Chains*, eq. (5.10)
+    A column whose states change by a reversible chain of its own, of which redrawing is the simplest. With the orthonormal
+    eigenvectors ``U`` of its symmetric generator, and the rates r at which they are forgotten, a message is
+    ``c = U^T sqrt(q) M``, of which ``c_0 = 1``. A climb by t multiplies c by ``exp(-r t)``, and with ``A = c c'``,
+    ``log Z = log(sum_k A_k exp(-r_k g))``.
 
 Real columns have one of two layouts. In the *general* layout each column has its own spread (``v`` or ``lost``). In the
 *complete* layout, for tables without missing cells and with the same noise in every column, all columns of a lineage share one
@@ -28,7 +33,8 @@ Columns have *weights*, which multiply their ``log Z`` and everything derived fr
 site of weight w represents w equal columns. Multiplying all weights by a power b raises the likelihood of a table to that power.
 
 The slope of ``log Z`` is the difference of two decreasing functions of h: the *rise*, from cells that disagree and favour a
-longer path, which is convex, and the *drop*, from cells that agree. The search for the best height relies on this and on the
+longer path, which is convex, and the *drop*, from cells that agree. Minus the slope of chains counts as a drop, although it may
+rise; `chain_gap` says by how much. The search for the best height relies on this and on the
 following bounds, see `coaltree.inference.kernels.heights`:
 
 - Brownian: multiplied by ``x = g + shift``, with ``shift <= v_i + v_j``, the rise first increases and then decreases, so its
@@ -39,6 +45,10 @@ following bounds, see `coaltree.inference.kernels.heights`:
 - Sites: with ``b = 1 - S``, the rise times g first increases and then decreases. The drop times g is ``2 x / (exp(x) / -b + 1)``
   with ``x = rate g``: it increases up to ``x = 1 + W(z)``, where it is ``2 W(z)``, and then decreases, with ``z = -b / e`` and
   Lambert's function W, which is at least ``z / (1 + z)`` and, being concave, at most any of its tangents.
+- Chains: sums of the terms with ``A > 0`` fall with g, and so do those with ``A < 0``; this bounds Z and its derivatives between
+  two paths, and thus how far the slope can be from its values at both. Where Z is nearly 0, another bound is better. Let v be the
+  highest rate at which a state is left. If candidates for changes arrive at rate v, the expected number of them on the path given
+  both messages is ``n(g) = g (v + d log Z / d g)``, and it increases with g.
 """
 
 from __future__ import annotations
@@ -55,7 +65,7 @@ FEW_HEAVIER = 0.5  # of the sites have more than the least weight: then products
 class Forest:
     """The messages of lineages, one per slot; `coaltree.process.layout` makes a forest from the declarations of processes."""
 
-    def __init__(self, height, mean, spread, least, state, growth, parameters, layout):
+    def __init__(self, height, mean, spread, least, state, growth, chain, parameters, layout):
         self.layout = layout
         self.height = height  # (slots,)
         self.mean = mean  # (slots, real columns): y or a, 0 where nothing was observed
@@ -65,6 +75,7 @@ class Forest:
         )
         self.state = state  # (slots, states of all sites)
         self.growth = growth  # (slots, sites), exp(rate height), or (slots, 0) where nobody scans
+        self.chain = chain  # (slots, states of all chains)
         self.log_norm = np.zeros(len(height))  # (slots,), see `set_log_norm`; only greedy search with noise reads it
         self.complete = parameters.complete
         self.noisy = parameters.noisy
@@ -86,12 +97,19 @@ class Forest:
         self.rank = parameters.rank  # (ranks + 1,), where the states of each rank begin
         self.root_q = parameters.root_q  # (states,), sqrt(q)
         self.over_root_q = 1 / parameters.root_q
+        self.n_chains = len(parameters.chain_start) - 1
+        self.chain_start = parameters.chain_start  # (chains + 1,), where the states of each begin
+        self.chain_rate = parameters.chain_rate  # (states of all chains,), of the eigenvectors; 0 for the first of each
+        self.basis = parameters.basis  # (states of all chains, most states), an eigenvector in a column
+        self.fastest_exit = parameters.fastest_exit  # (chains,), the highest rate at which a state is left
         self._site_weight, self._real_weight = parameters.site_weight, parameters.real_weight
+        self._chain_weight = parameters.chain_weight
         self.set_power(1.0)
 
     def set_power(self, power):
         """Raise the likelihood of all columns to a power: their weights are those of the layout, times the power."""
         self._set_site_weight(power * self._site_weight)
+        self.chain_weight = power * self._chain_weight  # (chains,)
         self.real_weight = power * self._real_weight  # (real columns,), all the same in the complete layout
         self.weighted_real = bool(np.any(np.asarray(self.real_weight) != 1))
         self.total_weight = np.asarray(self.real_weight).sum()  # of the real columns
@@ -100,6 +118,10 @@ class Forest:
         self.total_log_scale = (weight[: self.n_brownian] * np.asarray(self.log_scale)).sum()
         # (1 + groups,), of all Brownian columns, and of those of each group
         self.sum_weight = np.diff(np.append(0.0, np.cumsum(weight))[np.append(0, self.group)])
+
+    def set_chain_weights(self, weights):
+        """Set the weights of chains."""
+        self.chain_weight = weights
 
     def set_last_weights(self, power, weights):
         """Set the power, and add weights to the last columns with states, to which the power is not applied."""
@@ -118,18 +140,19 @@ class Forest:
 
 
 class Rows:
-    """Scratch: rows of numbers, one for each site, and two with one for each real column."""
+    """Scratch: rows of numbers, one for each site, two with one for each real column, and four for the states of chains."""
 
-    def __init__(self, n_sites, n_real=0):
-        self.rows = np.empty((ROWS, n_sites))
-        self.real = np.empty((2, max(n_real, 1)))
+    def __init__(self, forest):
+        self.rows = np.empty((ROWS, forest.n_sites))
+        self.real = np.empty((2, max(forest.n_real, 1)))
+        self.chain = np.empty((4, max(forest.chain.shape[1], 1)))
 
 
 class Pair(Rows):
     """Two slots that might merge; allocated once and loaded many times."""
 
     def __init__(self, forest):
-        super().__init__(forest.n_sites, forest.n_real)  # the first row has the agreements
+        super().__init__(forest)  # the first row has the agreements, that of chains the products of messages
         # real columns that both have: Brownian ones first, then those of each group
         self.d2 = np.empty(max(forest.n_real, 1))  # squared difference of the means
         self.product = np.empty(max(forest.n_real, 1))  # product of the means, of stationary columns
@@ -146,7 +169,7 @@ class Place(Rows):
     """A branch to which a third slot may be attached at any point."""
 
     def __init__(self, forest):
-        super().__init__(forest.n_sites, forest.n_real)
+        super().__init__(forest)
         self.below = self.beyond = self.third = 0  # slots
         self.turn = self.height_below = self.height_third = 0.0
         # complete layout: products of the differences of two means to the third, and of the third itself
@@ -438,6 +461,164 @@ def _set_agreements(forest, i, j, scratch, row):
             scratch.rows[row, d] += forest.state[i, first + d] * forest.state[j, first + d]
 
 
+# -- chains ----------------------------------------------------------------------------------------------------------------
+
+
+def _set_products(forest, i, j, pair):
+    """Put the products of two messages into the first row of chains."""
+    for k in range(forest.chain.shape[1]):
+        pair.chain[0, k] = forest.chain[i, k] * forest.chain[j, k]
+
+
+def _chain_sums(forest, pair, d, g):
+    """Return, of the positive and of the negative terms of Z, the sums of ``A u``, ``A r u`` and ``A r^2 u``, all with sign +."""
+    z = less_z = one = less_one = two = less_two = 0.0
+    for k in range(forest.chain_start[d], forest.chain_start[d + 1]):
+        rate = forest.chain_rate[k]
+        term = pair.chain[0, k] * math.exp(-rate * g)
+        if term > 0:
+            z += term
+            one += rate * term
+            two += rate * rate * term
+        else:
+            less_z -= term
+            less_one -= rate * term
+            less_two -= rate * rate * term
+    return z, less_z, one, less_one, two, less_two
+
+
+def _chain_z(z, less_z):
+    """Return Z, at least the rounding of its terms."""
+    return max(z - less_z, const.ROUNDING * z)
+
+
+def _chain_slopes(z, less_z, one, less_one, two, less_two):
+    """Return the slope of ``log Z`` of a chain and its derivative, given its `_chain_sums`."""
+    over_z = 1 / _chain_z(z, less_z)
+    mean = (one - less_one) * over_z
+    return -2 * mean, 4 * ((two - less_two) * over_z - mean * mean)
+
+
+def _chain_log_z(forest, pair, g):
+    """Return the contribution of chains to ``log Z``."""
+    total = 0.0
+    for d in range(forest.n_chains):
+        z, less_z, _, _, _, _ = _chain_sums(forest, pair, d, g)
+        impossible = g == 0 and z - less_z <= const.ROUNDING * z
+        if forest.chain_weight[d] > 0:
+            total += forest.chain_weight[d] * (-math.inf if impossible else math.log(_chain_z(z, less_z)))
+    return total
+
+
+def _chain_bounds(forest, pair, d, g_low, g_high, shift):
+    """Return bounds between two paths: of the slope and of its derivative; and the slopes at the high and the low end.
+
+    The first is one of ``(g + shift) / (g_high + shift) * slope``, if shift is positive.
+    """
+    z_low, z_less_low, one_low, one_less_low, two_low, two_less_low = _chain_sums(forest, pair, d, g_low)
+    z_high, z_less_high, one_high, one_less_high, two_high, two_less_high = _chain_sums(forest, pair, d, g_high)
+    slope_low = -2 * (one_low - one_less_low) / _chain_z(z_low, z_less_low)
+    slope_high = -2 * (one_high - one_less_high) / _chain_z(z_high, z_less_high)
+    least_z, most_z = z_high - z_less_low, z_low - z_less_high
+    least, most, least_bend, most_bend = -math.inf, math.inf, -math.inf, math.inf
+    if least_z > const.ROUNDING * z_low:
+        least_one, most_one = (one_high - one_less_low) / least_z, (one_low - one_less_high) / least_z
+        # of the squared mean rate, and of the mean squared rate
+        nearest = max(max(least_one, -most_one), 0.0) * least_z / most_z
+        largest = max(most_one, -least_one)
+        least_two, most_two = two_high - two_less_low, two_low - two_less_high
+        least_bend = 4 * (least_two / (most_z if least_two > 0 else least_z) - largest * largest)
+        most_bend = 4 * (most_two / (least_z if most_two > 0 else most_z) - nearest * nearest)
+        half = 0.5 * (g_high - g_low)
+        least = max(slope_low + half * min(least_bend, 0.0), slope_high - half * max(most_bend, 0.0))
+        most = min(slope_low + half * max(most_bend, 0.0), slope_high - half * min(least_bend, 0.0))
+    exit_rate = forest.fastest_exit[d]
+    if shift > 0:
+        least = least * (g_low + shift) / (g_high + shift) if least > 0 else least
+    if g_high > 0:
+        changes = max(g_low * (0.5 * slope_low + exit_rate), 0.0)
+        if z_low - z_less_low <= const.ROUNDING * z_low:
+            changes = 1.0  # the states differ: there is a change, however short the path
+        least = max(least, 2 * (changes / (g_high + shift) - exit_rate))
+    if g_low > 0:
+        most = min(most, 2 * (g_high * (0.5 * slope_high + exit_rate) / g_low - exit_rate))
+    return least, most, least_bend, most_bend, slope_high
+
+
+def _chain_least_slope(forest, pair, g_low, g_high, shift):
+    """Return the contribution of chains to `least_slope`."""
+    total, shift = 0.0, max(shift, const.TINY)
+    for d in range(forest.n_chains):
+        total += forest.chain_weight[d] * _chain_bounds(forest, pair, d, g_low, g_high, shift)[0]
+    return total
+
+
+def _chain_highest(forest, pair, c):
+    """Return a path beyond which the slope of chains is below c: all terms are at most what they are with the slowest rate."""
+    slowest, negative, rise = math.inf, 0.0, 0.0
+    for d in range(forest.n_chains):
+        total = 0.0
+        for k in range(forest.chain_start[d] + 1, forest.chain_start[d + 1]):
+            slowest = min(slowest, forest.chain_rate[k])
+            total += max(-pair.chain[0, k], 0.0)
+            rise += forest.chain_weight[d] * forest.chain_rate[k] * max(-pair.chain[0, k], 0.0)
+        negative = max(negative, total)
+    most = max(2 * negative, 4 * rise / c)  # with u below its inverse, all Z are above 1/2
+    return math.log(most) / slowest if most > 1 else 0.0
+
+
+def _set_state_message(forest, slot, d, climb, scratch, row):
+    """Put ``sqrt(q) M`` of a chain, at the top of a climb, into a row, which is not the last."""
+    first, last = forest.chain_start[d], forest.chain_start[d + 1]
+    for k in range(first, last):
+        scratch.chain[3, k] = forest.chain[slot, k] * math.exp(-forest.chain_rate[k] * climb)
+    for s in range(first, last):
+        total = 0.0
+        for k in range(first, last):
+            total += forest.basis[s, k - first] * scratch.chain[3, k]
+        scratch.chain[row, s] = max(total, 0.0)
+
+
+def _merge_chains(forest, i, j, climb_i, climb_j, into, scratch):
+    """Merge the messages of all chains; returns whether all are possible."""
+    possible = True
+    for d in range(forest.n_chains):
+        first, last = forest.chain_start[d], forest.chain_start[d + 1]
+        _set_state_message(forest, i, d, climb_i, scratch, 1)
+        _set_state_message(forest, j, d, climb_j, scratch, 2)
+        z = 0.0
+        for s in range(first, last):
+            z += scratch.chain[1, s] * scratch.chain[2, s]
+            scratch.chain[1, s] *= scratch.chain[2, s] / forest.basis[s, 0]
+        if not z > const.POLE or (climb_i + climb_j == 0 and not z > const.ROUNDING):
+            possible = False  # two states meet that no time parts: any message will do
+            for k in range(first, last):
+                forest.chain[into, k] = 1.0 if k == first else 0.0
+            continue
+        for k in range(first, last):
+            total = 0.0
+            for s in range(first, last):
+                total += forest.basis[s, k - first] * scratch.chain[1, s]
+            forest.chain[into, k] = total / z
+    return possible
+
+
+def _chain_log_z_at(forest, place, up, down, across):
+    """Return the contribution of chains to `log_z_at`."""
+    total = 0.0
+    for d in range(forest.n_chains):
+        _set_state_message(forest, place.below, d, up, place, 0)
+        _set_state_message(forest, place.beyond, d, down, place, 1)
+        _set_state_message(forest, place.third, d, across, place, 2)
+        both = joint = 0.0
+        for s in range(forest.chain_start[d], forest.chain_start[d + 1]):
+            both += place.chain[0, s] * place.chain[1, s]
+            joint += place.chain[0, s] * place.chain[1, s] * place.chain[2, s] / forest.basis[s, 0]
+        if both > const.POLE and forest.chain_weight[d] > 0:  # else any message will do, as in `merge`
+            total += forest.chain_weight[d] * (math.log(joint / both) if joint > 0 else -math.inf)
+    return total
+
+
 # -- pairs -----------------------------------------------------------------------------------------------------------------
 
 
@@ -493,6 +674,8 @@ def load_pair(forest, i, j, pair):
         pair.end[k + 1] = count
     if forest.n_sites:
         _set_agreements(forest, i, j, pair, 0)
+    if forest.n_chains:
+        _set_products(forest, i, j, pair)
 
 
 def _sums_together(forest, i, j, first, last):
@@ -560,7 +743,7 @@ def log_z(forest, pair, h):
             for d in range(forest.n_sites):
                 pair.rows[1, d] = pair.rows[0, d] * pair.rows[1, d] + pair.rows[2, d]
         total += log_of_sites(forest, pair, 1, 3)
-    return total
+    return total + _chain_log_z(forest, pair, g) if forest.n_chains else total
 
 
 def _complete_log_z(forest, pair, g):
@@ -591,6 +774,8 @@ def set_log_norm(forest, i, pair):
                     total += _log_ratio(pair.weight[k], 0.0, pair.product[k], pair.correlation[k], pair.lost[k])
         if forest.n_sites:
             total += log_of_sites(forest, pair, 0, 3)
+        if forest.n_chains:
+            total += _chain_log_z(forest, pair, 0.0)
     forest.log_norm[i] = 0.5 * total
 
 
@@ -607,7 +792,7 @@ def log_cosine(forest, i, j, pair, h):
 
 
 def slopes(forest, pair, h):
-    """Return rise and drop of ``log Z`` at h, and minus their derivatives: all four non-negative."""
+    """Return rise and drop of ``log Z`` at h, and minus their derivatives: all four non-negative without chains."""
     g = max(2 * h - pair.heights, 0.0)
     rise = drop = rise_falls = drop_falls = 0.0
     if forest.complete:
@@ -650,6 +835,11 @@ def slopes(forest, pair, h):
             drop -= min(pair.rows[3, d], 0.0)
             rise_falls += max(pair.rows[4, d], 0.0)
             drop_falls -= min(pair.rows[4, d], 0.0)
+    for d in range(forest.n_chains):
+        sums = _chain_sums(forest, pair, d, g)
+        chain_terms = _chain_slopes(sums[0], sums[1], sums[2], sums[3], sums[4], sums[5])
+        drop -= forest.chain_weight[d] * chain_terms[0]
+        drop_falls += forest.chain_weight[d] * chain_terms[1]
     return rise, drop, rise_falls, drop_falls
 
 
@@ -703,7 +893,7 @@ def least_slope(forest, pair, low, high, shift):
         _set_site_least_slopes(forest, pair, g_low, g_high, shift)
         weigh_sites(forest, pair, 5)
         total += sum_of_row(pair, 5, forest.n_sites)
-    return total
+    return total + _chain_least_slope(forest, pair, g_low, g_high, shift) if forest.n_chains else total
 
 
 def _set_site_least_slopes(forest, pair, g_low, g_high, shift):
@@ -787,7 +977,21 @@ def drop_falls_range(forest, pair, low, high):
             at_high = 4 * rate * rate * y_high / ((1 + y_high) * (1 + y_high))
             least += forest.site_weight[d] * min(at_low, at_high)
             most += forest.site_weight[d] * (rate * rate if y_high < 1 < y_low else max(at_low, at_high))
+    for d in range(forest.n_chains):
+        of_chain = _chain_bounds(forest, pair, d, g_low, g_high, 0.0)
+        least += forest.chain_weight[d] * of_chain[2]
+        most += forest.chain_weight[d] * of_chain[3]
     return least, most
+
+
+def chain_gap(forest, pair, low, high):
+    """Return at most how much the slope of chains in [low, high] exceeds that at the high end."""
+    g_low, g_high = max(2 * low - pair.heights, 0.0), max(2 * high - pair.heights, 0.0)
+    total = 0.0
+    for d in range(forest.n_chains):
+        bounds = _chain_bounds(forest, pair, d, g_low, g_high, 0.0)
+        total += forest.chain_weight[d] * max(bounds[1] - bounds[4], 0.0)
+    return total
 
 
 def highest(forest, pair, c):
@@ -799,7 +1003,7 @@ def highest(forest, pair, c):
         return 0.5 * (max(path - path_of(forest.rate[0], pair.lost[0]), 0.0) + pair.heights)
     # Where the rise of each kind is below its share of c, their sum is below c: a half, a quarter and so on, and the last kind
     # has as much as the one before.
-    kinds = (forest.n_brownian > 0) + forest.n_groups + (forest.n_sites > 0)
+    kinds = (forest.n_brownian > 0) + forest.n_groups + (forest.n_sites > 0) + (forest.n_chains > 0)
     share, top = c, 0.0
     d2, least = 0.0, math.inf
     if forest.n_brownian:
@@ -821,6 +1025,10 @@ def highest(forest, pair, c):
         if least < math.inf:
             path = _stationary_highest(forest.rate[group], d2, apart, share) - path_of(forest.rate[group], least)
             top = max(top, 0.5 * (max(path, 0.0) + pair.heights))
+    if forest.n_chains:
+        kinds -= 1
+        share = 0.5 * share if kinds else share
+        top = max(top, 0.5 * (_chain_highest(forest, pair, share) + pair.heights))
     if forest.n_sites:
         disagreement = 0.0
         for d in range(forest.n_sites):
@@ -920,6 +1128,9 @@ def scan_slope(forest, i, j, low, high, shift, pair):
         _set_scanned_slopes(forest, j, max(g_low, const.SHORTEST), max(g_high, const.SHORTEST), shift, pair)
         weigh_sites(forest, pair, 5)
         total += sum_of_row(pair, 5, forest.n_sites)
+    if forest.n_chains:
+        _set_products(forest, i, j, pair)
+        total += _chain_least_slope(forest, pair, g_low, g_high, shift)
     return total
 
 
@@ -974,7 +1185,7 @@ def _slope_of_sites(forest, j, pair):
 def merge(forest, i, j, h, into, scratch):
     """Write the message of slots i and j, merged at height h, into a slot, which may be i or j; its height is not set.
 
-    Returns whether sites allow it. If not, two states meet that no time parts.
+    Returns whether columns with states allow it. If not, two states meet that no time parts.
     """
     climb_i, climb_j = h - forest.height[i], h - forest.height[j]
     if forest.complete:
@@ -990,9 +1201,16 @@ def merge(forest, i, j, h, into, scratch):
     for k in range(forest.n_groups):
         least_lost = _merge_stationary(forest, k, i, j, climb_i, climb_j, into, scratch)
         least = min(least, path_of(forest.rate[k], least_lost))
+    if (
+        forest.n_chains and forest.n_real == 0
+    ):  # any shift bounds the slopes of chains; this one is about as tight as can be
+        w_i, w_j = max(forest.least[i] + climb_i, const.TINY), max(forest.least[j] + climb_j, const.TINY)
+        _, least = _join_brownian(0.0, w_i, 0.0, w_j)
     forest.least[into] = least
     if forest.n_sites:
         possible = _merge_sites(forest, i, j, max(climb_i, 0.0), max(climb_j, 0.0), into, scratch)
+    if forest.n_chains:
+        possible = _merge_chains(forest, i, j, max(climb_i, 0.0), max(climb_j, 0.0), into, scratch) and possible
     if forest.growth.shape[1]:
         _set_growth(forest, into, h)
     return possible
@@ -1001,7 +1219,7 @@ def merge(forest, i, j, h, into, scratch):
 def merge_and_log_z(forest, i, j, h, into, pair):
     """Do the same for another slot than i or j, and return the log local likelihood, see `log_z`."""
     possible = merge(forest, i, j, h, into, pair)
-    if possible and forest.n_sites > 0 and forest.n_real == 0:
+    if possible and forest.n_sites > 0 and forest.n_real == 0 and forest.n_chains == 0:
         return -log_of_sites(forest, pair, 5, 6)  # each site's message was divided by its likelihood
     load_pair(forest, i, j, pair)
     return log_z(forest, pair, h)
@@ -1012,7 +1230,7 @@ def merge_copies(forest, counts):
 
     The last slot is overwritten.
     """
-    scratch = Rows(forest.n_sites, forest.n_real)
+    scratch = Rows(forest)
     one = forest.height.shape[0] - 1
     for i in range(counts.shape[0]):
         bit = 1
@@ -1163,6 +1381,8 @@ def move(forest, source, target):
         forest.state[target, k] = forest.state[source, k]
     for d in range(forest.growth.shape[1]):
         forest.growth[target, d] = forest.growth[source, d]
+    for k in range(forest.chain.shape[1]):
+        forest.chain[target, k] = forest.chain[source, k]
 
 
 def root_log_density(forest, i):
@@ -1272,6 +1492,8 @@ def log_z_at(forest, place, h):
         total += _stationary_log_z_at(forest, k, place, up, down, across)
     if forest.n_sites:
         total += _site_log_z_at(forest, place, max(up, 0.0), max(down, 0.0), across)
+    if forest.n_chains:
+        total += _chain_log_z_at(forest, place, max(up, 0.0), max(down, 0.0), across)
     return total
 
 
