@@ -1045,10 +1045,10 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         forest = part.forest(self.table[:, firsts], n_nodes, patterns=False)
         columns = firsts[forest.layout.sites]  # of the table, for each site
         copies = np.bincount(group_of)[forest.layout.sites]
-        at_nodes = np.zeros((len(firsts), n_nodes, forest.n_ranks), dtype=np.intp)
-        redraws, draws = np.zeros(at_nodes.shape[:2], dtype=np.intp), np.zeros(at_nodes.shape[::2], dtype=np.intp)
+        drawn = np.empty((n_columns, n_nodes), dtype=np.intp)
+        redraws, draws = (np.zeros((len(firsts), width), dtype=np.intp) for width in (n_nodes, forest.n_ranks))
         uniforms = rng.random((n_columns, n_nodes))
-        draw_redraws(forest, tree.children, tree.heights, copies, uniforms, at_nodes, redraws, draws)
+        draw_redraws(forest, tree.children, tree.heights, copies, uniforms, drawn, redraws, draws)
         unseen = self._draw_unseen(process, tree, rng)
         rates = _draw_rates(process, columns, redraws[:, :-1], tree.branch_lengths, rng, unseen)
         drawn_sites, drawn_states = np.nonzero(draws)
@@ -1057,7 +1057,7 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         by_noise = unseen.by_noise
         if process.noise.any():  # so that each column is a group
             states = np.empty((n_columns, tree.n_leaves), dtype=np.intp)
-            states[columns] = np.argmax(at_nodes[:, : tree.n_leaves], axis=2)
+            states[columns] = drawn[:, : tree.n_leaves]
             from_noise = self._noise_draws(process, states[self._columns, self._rows], rng)
             set_columns, set_states = self._set_draws(process, states, rng)
             noise_states = np.concatenate([(self._start[self._columns] + self._codes)[from_noise], set_states])

@@ -82,15 +82,15 @@ cdef int _expected_redraws(
 @cython.locals(pair=op.Pair)
 cpdef draw_redraws(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const Py_ssize_t[::1] copies,
-    const double[:, ::1] uniforms, Py_ssize_t[:, :, ::1] counts, Py_ssize_t[:, ::1] redraws, Py_ssize_t[:, ::1] draws,
+    const double[:, ::1] uniforms, Py_ssize_t[:, ::1] states, Py_ssize_t[:, ::1] redraws, Py_ssize_t[:, ::1] draws,
 )
 @cython.locals(
-    n=Py_ssize_t, first=Py_ssize_t, k=Py_ssize_t, d=Py_ssize_t, c=Py_ssize_t, r=Py_ssize_t, side=Py_ssize_t, node=Py_ssize_t,
-    above=Py_ssize_t, state=Py_ssize_t, last=Py_ssize_t, x=double, u=double, kept=double, survival=double, redraw=double,
+    n=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, k=Py_ssize_t, d=Py_ssize_t, c=Py_ssize_t, side=Py_ssize_t,
+    node=Py_ssize_t, above=Py_ssize_t, state=Py_ssize_t, x=double, u=double, kept=double, survival=double, redraw=double,
 )
 cdef int _draw_redraws(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const Py_ssize_t[::1] copies,
-    const double[:, ::1] uniforms, Py_ssize_t[:, :, ::1] counts, Py_ssize_t[:, ::1] redraws, Py_ssize_t[:, ::1] draws,
+    const double[:, ::1] uniforms, Py_ssize_t[:, ::1] states, Py_ssize_t[:, ::1] redraws, Py_ssize_t[:, ::1] draws,
     op.Pair pair,
 ) except -1 nogil
 @cython.locals(best=Py_ssize_t, r=Py_ssize_t, k=Py_ssize_t, most=double)

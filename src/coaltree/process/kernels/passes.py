@@ -214,22 +214,22 @@ def _expected_redraws(forest, children, heights, turn, lengths, redraws, draws):
             draws[k] += joint / z if z > 0 else 0.0
 
 
-def draw_redraws(forest, children, heights, copies, uniforms, counts, redraws, draws):
+def draw_redraws(forest, children, heights, copies, uniforms, states, redraws, draws):
     """Draw the states of all nodes given those of the leaves, and the branches above them on which states were redrawn.
 
     For a forest of ``2n - 1`` slots with the messages of the leaves in its first n slots, whose site d stands for
-    ``copies[d]`` columns. `uniforms` has a row for each of these columns, those of a site after those of another, and a column
-    for each node. `counts` gets how many of the columns have each state, shape (sites, nodes, ranks), `redraws` how many were
-    redrawn on the branch above each node, shape (sites, nodes), and `draws` how often each state was drawn, shape (sites,
-    ranks). The state of the root is always redrawn. All three are zero before.
+    ``copies[d]`` columns. `uniforms` and `states` have a row for each of these columns, those of a site after those of another,
+    and a column for each node. `redraws` gets how many columns were redrawn on the branch above each node, shape (sites, nodes),
+    and `draws` how often each state was drawn, shape (sites, ranks); both are zero before. The state of the root is always
+    redrawn.
     """
     pair = op.Pair(forest)
     with cython.nogil:
-        _draw_redraws(forest, children, heights, copies, uniforms, counts, redraws, draws, pair)
+        _draw_redraws(forest, children, heights, copies, uniforms, states, redraws, draws, pair)
 
 
-def _draw_redraws(forest, children, heights, copies, uniforms, counts, redraws, draws, pair):
-    n, first = children.shape[0] + 1, 0
+def _draw_redraws(forest, children, heights, copies, uniforms, states, redraws, draws, pair):
+    n, last = children.shape[0] + 1, 0
     for k in range(n - 1):
         if k % stop.STRIDE == 0:
             stop.poll()
@@ -237,32 +237,27 @@ def _draw_redraws(forest, children, heights, copies, uniforms, counts, redraws, 
         forest.height[n + k] = heights[n + k]
     for d in range(forest.n_sites):
         stop.poll()
+        first, last = last, last + copies[d]
         redraws[d, 2 * n - 2] = copies[d]
-        for c in range(first, first + copies[d]):
+        for c in range(first, last):
             state = _draw_state(forest, d, 2 * n - 2, uniforms[c, 2 * n - 2])
-            counts[d, 2 * n - 2, state] += 1
+            states[c, 2 * n - 2] = state
             draws[d, state] += 1
         for k in range(n - 2, -1, -1):
             for side in range(2):
                 node = children[k, side]
-                x, last = forest.site_rate[d] * (heights[n + k] - heights[node]), first
+                x = forest.site_rate[d] * (heights[n + k] - heights[node])
                 kept, redraw = math.exp(-x), -math.expm1(-x)
-                for r in range(forest.n_ranks):
-                    if counts[d, n + k, r] == 0:
-                        continue
-                    above = forest.rank[r] + d
+                for c in range(first, last):
+                    state = states[c, n + k]
+                    above = forest.rank[state] + d
                     survival = kept * forest.state[node, above] / forest.root_q[above]
-                    last += counts[d, n + k, r]
-                    for c in range(last - counts[d, n + k, r], last):
-                        u = uniforms[c, node] * (survival + redraw)
-                        if u < survival:
-                            counts[d, node, r] += 1
-                        else:
-                            state = _draw_state(forest, d, node, (u - survival) / redraw if redraw > 0 else u)
-                            counts[d, node, state] += 1
-                            draws[d, state] += 1
-                            redraws[d, node] += 1
-        first += copies[d]
+                    u = uniforms[c, node] * (survival + redraw)
+                    if not u < survival:
+                        state = _draw_state(forest, d, node, (u - survival) / redraw if redraw > 0 else u)
+                        draws[d, state] += 1
+                        redraws[d, node] += 1
+                    states[c, node] = state
 
 
 def _draw_state(forest, d, node, u):
