@@ -40,7 +40,7 @@ from .kernels.neighbors import (
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-LIST_LENGTH = 16
+LIST_LENGTH = 10  # with 16 trees are no better, on tables of `benchmarks/clusters.py --folder` with 5,000 rows
 # After one division enough probes may be right, but trees of few columns lose more: `python benchmarks/quality.py`.
 MIN_DIVISIONS, MAX_DIVISIONS = 6, 30
 TARGET_RECALL = 0.97  # share of probes whose nearest point is found; below, the points are divided once more
