@@ -31,8 +31,9 @@ import coaltree as ct
 from coaltree.inference import neighbors
 from coaltree.inference.executors import BLOCK_POINTS, DaskExecutor, find_near_in_cells
 from coaltree.inference.kernels.neighbors import insert_neighbors
-from scale import N_COLUMNS, N_JOBS, points
+from scale import N_COLUMNS, points
 
+N_JOBS = 2
 LENGTH = neighbors.LIST_LENGTH
 BYTES_BACK = LENGTH * (4 + 2)  # a distance and a place for each neighbour
 REPEATS = 3

@@ -1,14 +1,16 @@
 """Time and memory by number of rows, compared with other libraries in one run.
 
-Run with ``python benchmarks/scale.py`` after ``pip install ".[bench]"``; it takes some tens of minutes on two cores.
-``--quick`` is a smoke run, ``--picture FILE`` draws what it measured, ``--most ROWS`` ends earlier.
+Run with ``python benchmarks/scale.py`` after ``pip install ".[bench]"``; it takes some ten minutes. ``--quick`` is a smoke run,
+``--picture FILE`` draws what it measured, ``--most ROWS`` ends earlier, ``--markdown`` writes the tables of the README and of
+``docs/million_rows.md``.
 
-Clustered points in ten dimensions. Every measurement is a process of its own, so that its memory is its own; a small
-run comes before the clock starts, and memory is what the process had at its peak beyond what it had before. A method goes on to
-the next size while it took less than `LONGEST` seconds and, where it holds all distances, while those fit.
+Clustered points in ten dimensions. Times are of the processor, with one thread, so that other work on the machine counts
+little. Every measurement is a process of its own, so that its memory is its own; a small run comes before the clock starts, and
+memory is what the process had at its peak beyond what it had before. A method goes on to the next size while it is expected to
+take less than `LONGEST` seconds and, where it holds all distances, while those fit.
 
-Exponents are the slope of log time against log rows over a method's last three sizes. At the end come the ratios that we hold
-ourselves to, the shortest of three times each, beside their bounds; ``--ratios`` measures those alone.
+Exponents are the slope of log time against log rows over a method's last three sizes. ``--ratios`` measures, in place of all
+this, the ratios that we hold ourselves to, the shortest of three times each, beside their bounds.
 
 ``--equal-rows`` prints, in place of all this, the processor time of tables of few distinct rows beside that of as many distinct
 ones, of greedy inference with fixed parameters and of a default fit.
@@ -19,20 +21,33 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import resource
 import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 
-SIZES = (5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 400_000, 800_000, 1_000_000)
+SIZES = (3_000, 10_000, 30_000, 100_000, 1_000_000)
+README_SIZES = (10_000, 100_000, 1_000_000)
+README_METHODS = (
+    "coaltree",
+    "genieclust",
+    "fast_hdbscan",
+    "scikit-learn, HDBSCAN",
+    "scikit-learn, Ward",
+    "fastcluster, average",
+    "k-means",
+)
 N_COLUMNS = 10
-N_JOBS = 2
-LONGEST = 150.0
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+LONGEST = 90.0
+ROOT = Path(__file__).parents[1]
 REPEATS = 3  # of ratios
-ALL_DISTANCES = 30_000  # rows, beyond which 8 n^2 / 2 bytes are not asked for
+ALL_DISTANCES = 20_000  # rows, beyond which 8 n^2 / 2 bytes are not asked for
 EQUAL_ROWS_SIZES = (1_000, 3_000, 10_000, 100_000, 1_000_000)
 DISTINCT_ROWS = (None, 1, 2, 3, 5, 10, 25, 125)  # None: all of them
 EQUAL_ROWS_TABLES = {"real 1": (1, 0), "real 2": (2, 0), "categorical 8": (0, 8), "mixed 4 + 4": (4, 4)}
@@ -56,17 +71,29 @@ def categories(n, n_columns):
     ).astype(float)
 
 
-def coaltree_method(search, table=points):
-    """Return the work of greedy inference with fixed parameters."""
+def coaltree_fit():
+    """Return the work of a default fit."""
     import coaltree as ct
 
+    ct.CoalescentClustering(n_jobs=1).fit(points(300))  # what is imported late is there then
+    return lambda X: ct.CoalescentClustering(n_jobs=1).fit(X) is None
+
+
+def coaltree_greedy(search="auto", table=points):
+    """Return the work of greedy inference with the parameters of a default fit."""
+    import coaltree as ct
+
+    fitted = ct.CoalescentClustering(n_jobs=1).fit(points(1_000)).process_
+
     def work(X):
-        real = ct.Brownian(np.full(X.shape[1], 10.0), 0.03)
-        process = real if table is points else ct.Multinomial(rate=0.5)
-        result = ct.greedy(X, process, search=search, n_jobs=N_JOBS)
+        if table is points:
+            X, process = (X - X.mean(axis=0)) / X.std(axis=0), fitted
+        else:
+            process = ct.Multinomial(rate=0.5)
+        result = ct.greedy(X, process, search=search, n_jobs=1)
         return {"log_joint": result.log_joint, "held": result.neighbor_recall}
 
-    work(table(4_000 if search == "exact" else 25_000, N_COLUMNS))  # what is imported late is there then
+    work(table(300, N_COLUMNS))  # what is imported late is there then
     return work
 
 
@@ -98,25 +125,53 @@ def genie():
 def hdbscan():
     from sklearn.cluster import HDBSCAN
 
-    return lambda X: HDBSCAN(copy=True, n_jobs=N_JOBS).fit(X) is None
+    return lambda X: HDBSCAN(copy=True, n_jobs=1).fit(X) is None
+
+
+def fast_hdbscan():
+    import fast_hdbscan
+
+    fast_hdbscan.HDBSCAN().fit(points(1_000))  # compiles
+    return lambda X: fast_hdbscan.HDBSCAN().fit(X) is None
+
+
+def k_means():
+    from sklearn.cluster import KMeans
+
+    KMeans(10, n_init=1, random_state=0).fit(points(1_000))
+    return lambda X: KMeans(100, n_init=1, random_state=0).fit(X) is None
 
 
 METHODS = {
-    "coaltree, exact": lambda: coaltree_method("exact"),
-    "coaltree, neighbors": lambda: coaltree_method("neighbors"),
-    "fastcluster, average": average_linkage,
+    "coaltree": coaltree_fit,
+    "ct.greedy": coaltree_greedy,
+    "genieclust": genie,
+    "fast_hdbscan": fast_hdbscan,
+    "scikit-learn, HDBSCAN": hdbscan,
     "fastcluster, Ward (vectors)": vector_ward,
     "scikit-learn, Ward": agglomerative,
-    "genieclust": genie,
-    "scikit-learn, HDBSCAN": hdbscan,
+    "fastcluster, average": average_linkage,
+    "k-means": k_means,
 }
-CATEGORICAL = "coaltree, neighbors, categories"
-WORKS = METHODS | {CATEGORICAL: lambda: coaltree_method("neighbors", categories)}
+GROWTH = {
+    "coaltree": 1.1,
+    "ct.greedy": 1.1,
+    "genieclust": 1.2,
+    "fast_hdbscan": 1.2,
+    "k-means": 1.0,
+}  # exponents
+EXACT, CATEGORICAL = "coaltree, exact", "coaltree, categories"
+WORKS = METHODS | {
+    EXACT: lambda: coaltree_greedy("exact"),
+    CATEGORICAL: lambda: coaltree_greedy("neighbors", categories),
+}
 RATIOS = (  # what is measured, against what, both with rows and columns, and the most that the ratio may be
-    ("coaltree, exact", (10_000, 20), "fastcluster, average", (10_000, 20), 1 / 3),
-    ("coaltree, exact", (20_000, 10), "genieclust", (20_000, 10), 1.2),
-    ("coaltree, neighbors", (100_000, 10), "genieclust", (100_000, 10), 2.0),
-    (CATEGORICAL, (100_000, 30), "coaltree, neighbors", (100_000, 10), 10.0),
+    (EXACT, (10_000, 20), "fastcluster, average", (10_000, 20), 1 / 3),
+    ("coaltree", (3_000, 10), "ct.greedy", (3_000, 10), 1.3),
+    ("coaltree", (10_000, 10), "ct.greedy", (10_000, 10), 1.3),
+    ("coaltree", (100_000, 10), "ct.greedy", (100_000, 10), 1.3),
+    ("coaltree", (100_000, 10), "genieclust", (100_000, 10), 1.0),
+    (CATEGORICAL, (100_000, 30), "ct.greedy", (100_000, 10), 10.0),
 )
 HOLDS_DISTANCES = ("fastcluster, average", "scikit-learn, Ward")
 
@@ -128,9 +183,9 @@ def measure(name, n, n_columns, repeats):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     took = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         output = work(X)
-        took.append(time.perf_counter() - start)
+        took.append(time.process_time() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     facts = output if isinstance(output, dict) else {}
     print(json.dumps({"seconds": min(took), "bytes": 1024 * (peak - before), **facts}))
@@ -139,7 +194,7 @@ def measure(name, n, n_columns, repeats):
 def measure_in_process(name, n, n_columns=N_COLUMNS, repeats=1):
     """Return the measurements of a process of its own; None if it failed."""
     command = [sys.executable, __file__, "--measure", name, str(n), str(n_columns), str(repeats)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | ONE_THREAD)
     return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
 
 
@@ -204,18 +259,28 @@ def print_equal_rows(most):
                 print(line, flush=True)
 
 
-def as_markdown(results):
-    """Return the times and memory as a table for the README."""
-    sizes = sorted({n for measurements in results.values() for n, _ in measurements})
-    lines = ["| rows | " + " | ".join(results) + " |", "|---" * (len(results) + 1) + "|"]
+def as_markdown(results, sizes, methods=tuple(METHODS)):
+    """Return the times and memory as a table."""
+    names = [name for name in methods if results[name]]
+    lines = ["| rows | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
     for n in sizes:
-        cells = [dict(measurements).get(n) for measurements in results.values()]
+        cells = [dict(results[name]).get(n) for name in names]
         texts = [
-            "" if measurement is None else f"{measurement['seconds']:.3g} s, {measurement['bytes'] / 1e6:.0f} MB"
+            "" if measurement is None else f"{measurement['seconds']:.2g} s, {measurement['bytes'] / 1e6:.0f} MB"
             for measurement in cells
         ]
         lines.append(f"| {n:,} | " + " | ".join(texts) + " |")
     return "\n".join(lines)
+
+
+def write_tables(results):
+    """Write the tables of the README and of the page about large tables between their marks."""
+    begin, end = "<!-- begin scale: benchmarks/scale.py --markdown -->", "<!-- end scale -->"
+    for path, *shown in (("README.md", README_SIZES, README_METHODS), ("docs/million_rows.md", SIZES)):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        before, rest = text.split(begin)
+        new = f"{before}{begin}\n\n{as_markdown(results, *shown)}\n\n{end}{rest.split(end)[1]}"
+        (ROOT / path).write_text(new, encoding="utf-8")
 
 
 def exponent(sizes, seconds):
@@ -256,7 +321,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="two small sizes")
     parser.add_argument("--most", type=int, default=SIZES[-1], help="largest number of rows")
     parser.add_argument("--picture", help="file to draw into")
-    parser.add_argument("--ratios", action="store_true", help="only the ratios at the end")
+    parser.add_argument("--markdown", action="store_true", help="write the tables of the README and the docs")
+    parser.add_argument("--ratios", action="store_true", help="only the ratios and their bounds")
     parser.add_argument("--equal-rows", action="store_true", help="only tables of few distinct rows")
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -271,19 +337,23 @@ def main():
         return
     sizes = (1_000, 5_000) if options.quick else [n for n in SIZES if n <= options.most]
     results = {name: [] for name in METHODS}
-    last = dict.fromkeys(METHODS, 0.0)
+    ended = set()
     for n in sizes:
         line = []
         for name in METHODS:
-            grows = 4.0 if "neighbors" not in name and "genie" not in name else 1.5
-            if last[name] * grows > LONGEST or (name in HOLDS_DISTANCES and n > ALL_DISTANCES):
+            before, measured = results[name][-1] if results[name] else (n, {"seconds": 0.0})
+            expected = measured["seconds"] * (n / before) ** GROWTH.get(name, 2.3)
+            if name in ended or expected > LONGEST or (name in HOLDS_DISTANCES and n > ALL_DISTANCES):
                 continue
             results_of_method = measure_in_process(name, n)
-            last[name] = results_of_method["seconds"] if results_of_method else math.inf
-            if results_of_method:
+            if not results_of_method:
+                ended.add(name)
+            else:
                 results[name].append((n, results_of_method))
                 line.append(f"{name} {results_of_method['seconds']:.2f} s, {results_of_method['bytes'] / 1e6:.0f} MB")
         print(f"{n:>9,} rows: " + "; ".join(line), flush=True)
+        if options.markdown:
+            write_tables(results)
     print()
     for name, results_of_method in results.items():
         if len(results_of_method) > 1:
@@ -291,9 +361,7 @@ def main():
                 [n for n, _ in results_of_method], [measurement["seconds"] for _, measurement in results_of_method]
             )
             print(f"{name}: time grows as n^{slope:.2f} up to {results_of_method[-1][0]:,} rows")
-    print("\n" + as_markdown(results) + "\n")
-    if not options.quick:
-        print_ratios()
+    print("\n" + as_markdown(results, sizes) + "\n")
     if options.picture:
         draw(results, options.picture)
 
