@@ -2,7 +2,6 @@
 
 Interior nodes are numbered so that children come before parents, so one loop over the merges replaces recursion. The
 leaves below a node are consecutive in the drawing order; :func:`leaf_counts` and :func:`first_positions` locate them.
-Loops run over plain lists of numbers, because lists of pairs would keep the garbage collector busy.
 """
 
 # ruff: noqa: D102  (the classes that implement the protocols document their members)
@@ -13,6 +12,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .kernels.counts import count_leaves, set_first_positions
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
@@ -73,10 +74,9 @@ def leaf_counts(children: IntArray) -> IntArray:
     -------
     ndarray of int, shape (2n - 1,)
     """
-    counts = [1] * (len(children) + 1)
-    for left, right in zip(children[:, 0].tolist(), children[:, 1].tolist(), strict=True):
-        counts.append(counts[left] + counts[right])
-    return np.array(counts, dtype=np.intp)
+    counts = np.empty(2 * len(children) + 1, dtype=np.intp)
+    count_leaves(np.ascontiguousarray(children), counts)
+    return counts
 
 
 def first_positions(children: IntArray, counts: IntArray) -> IntArray:
@@ -93,16 +93,9 @@ def first_positions(children: IntArray, counts: IntArray) -> IntArray:
     -------
     ndarray of int, shape (2n - 1,)
     """
-    n = len(children) + 1
-    first = [0] * (2 * n - 1)
-    widths = counts[children[::-1, 0]].tolist()
-    parent = 2 * n - 2
-    for left, right, width in zip(children[::-1, 0].tolist(), children[::-1, 1].tolist(), widths, strict=True):
-        start = first[parent]
-        first[left] = start
-        first[right] = start + width
-        parent -= 1
-    return np.array(first, dtype=np.intp)
+    first = np.empty(len(counts), dtype=np.intp)
+    set_first_positions(np.ascontiguousarray(children), counts, first)
+    return first
 
 
 def oldest_merges(children: IntArray, n_tips: int) -> tuple[IntArray, IntArray]:
