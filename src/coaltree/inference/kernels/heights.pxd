@@ -37,7 +37,7 @@ cdef double _first_u(op.Forest forest, op.Pair pair, Py_ssize_t n, double a) noe
 cdef double _differing(op.Forest forest, op.Pair pair, Py_ssize_t n) noexcept nogil
 @cython.locals(n=Py_ssize_t)
 cdef double _best_site_height(op.Forest forest, op.Pair pair, double c, double lowest, double limit) noexcept nogil
-@cython.locals(rise=double, drop=double, _=double, rounding=double)
+@cython.locals(rise=double, drop=double, _=double, rounding=double, slope=double)
 cdef Py_ssize_t _surely(op.Forest forest, op.Pair pair, double h, double c) noexcept nogil
 @cython.locals(n=double)
 cpdef double best_height(

@@ -285,7 +285,8 @@ def _surely(forest, pair, h, c):
     """Return the sign of the slope at h, or 0 where rounding may decide on it."""
     rise, drop, _, _ = op.slopes(forest, pair, h)
     rounding = UNSURE * (rise + drop + c)
-    return (rise - drop - c > rounding) - (rise - drop - c < -rounding)
+    slope = rise - drop - c
+    return 1 if slope > rounding else -1 if slope < -rounding else 0
 
 
 def best_height(forest, pair, shift, c, lowest, limit):
