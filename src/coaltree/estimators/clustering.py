@@ -37,8 +37,8 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
     number, unless there is no noise.
 
     The tree is found with fixed parameters: half of the variance of every column counts as noise, and nothing is fitted. It is
-    the average of up to ten greedy trees (thirty if cells are missing), each for other draws of the noise, so it does not depend
-    on single cells. Merges that the data cannot order are spread over heights.
+    the average of up to twenty greedy trees (thirty if cells are missing), each for other draws of the noise, so it does not
+    depend on single cells. Merges that the data cannot order are spread over heights.
 
     Predictions (`score_samples`, `predict`, `place` and the report) are averages over 50 trees, each with its own parameters.
     Two short Markov chains that start at the tree draw them for the first prediction, over at most 3,000 rows, chosen at random

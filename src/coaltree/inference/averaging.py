@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._random import RandomState, as_generator
-from ..process.base import MAX_EXACT_ROWS, Process
+from ..process.base import Process
 from ..process.kernels.messages import Forest, set_log_norms
 from ..process.kernels.passes import climb
 from ..process.layout import Parameters
@@ -57,6 +57,7 @@ IntArray = NDArray[np.intp]
 
 MAX_LINEAGES = 200  # whose merges are averaged; earlier merges stay
 MIN_TREES, MAX_TREES, MAX_TREES_FILLED = 12, 20, 30
+MANY_ROWS = 1_000  # from which on more than `MIN_TREES` gave no better trees, `benchmarks/clusters.py --folder`
 # Replicates may take a tenth of a second longer than the greedy search, which considers n^2 pairs. The allowance is in pairs
 # without columns, and the costs of columns are relative to such a pair.
 FREE_PAIRS = 500_000
@@ -96,7 +97,7 @@ def average_trees(
         With all parameters resolved.
     n_trees : int, optional
         Number of replicates. By default between 12 and 20, or up to 30 for filled tables, such that they take about as long as
-        the greedy search; 12 from 3,000 rows on.
+        the greedy search; 12 from 1,000 rows on.
     max_lineages : int, optional
         Maximum number of lineages whose merges are averaged. By default 200, or fewer if 12 replicates of so many would take
         much longer than the greedy search.
@@ -162,9 +163,8 @@ def _choose_sizes(forest: Forest, n: int, filled: bool = False) -> tuple[int, in
     incomplete_cost = 1 + REAL_COLUMN_COST * forest.n_real + cost_of_states
     pairs = min((incomplete_cost if filled else cost) * n**2, MAX_PAIRS) / cost + FREE_PAIRS / cost
     m = min(n, MAX_LINEAGES, max(math.isqrt(int(pairs / MIN_TREES)), 2))
-    if n >= MAX_EXACT_ROWS:  # on labelled tables of that size more trees gave no better ones
-        return m, MIN_TREES
-    return m, min(max(int(pairs / m**2), MIN_TREES), MAX_TREES_FILLED if filled else MAX_TREES)
+    most = MIN_TREES if n >= MANY_ROWS else MAX_TREES_FILLED if filled else MAX_TREES
+    return m, min(max(int(pairs / m**2), MIN_TREES), most)
 
 
 class _Lineages(NamedTuple):
