@@ -42,6 +42,18 @@ README_METHODS = (
     "fastcluster, average",
     "k-means",
 )
+README_WORDS = (
+    "Seconds of one processor core and additional memory, for clustered points in ten columns; coaltree is a default fit with "
+    "its clusters (`python benchmarks/scale.py`, [all sizes and methods](docs/million_rows.md)):"
+)
+PAGE = "docs/million_rows.md"
+PAGE_WORDS = (
+    "The points are clustered in ten columns. All libraries use one thread and run once; seconds are those of the processor. "
+    "`coaltree` is a default fit with its clusters, `ct.greedy` the search for one tree with the same parameters. "
+    "`python benchmarks/scale.py --markdown --picture docs/images/scale.png` writes this table and that of the README and draws "
+    "the plot; run it to compare the libraries on your machine. The legend shows the exponents over the last three sizes. Memory "
+    "is what the fit added to the process."
+)
 N_COLUMNS = 10
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 LONGEST = 90.0
@@ -276,10 +288,10 @@ def as_markdown(results, sizes, methods=tuple(METHODS)):
 def write_tables(results):
     """Write the tables of the README and of the page about large tables between their marks."""
     begin, end = "<!-- begin scale: benchmarks/scale.py --markdown -->", "<!-- end scale -->"
-    for path, *shown in (("README.md", README_SIZES, README_METHODS), ("docs/million_rows.md", SIZES)):
+    for path, words, *shown in (("README.md", README_WORDS, README_SIZES, README_METHODS), (PAGE, PAGE_WORDS, SIZES)):
         text = (ROOT / path).read_text(encoding="utf-8")
         before, rest = text.split(begin)
-        new = f"{before}{begin}\n\n{as_markdown(results, *shown)}\n\n{end}{rest.split(end)[1]}"
+        new = f"{before}{begin}\n\n{words}\n\n{as_markdown(results, *shown)}\n\n{end}{rest.split(end)[1]}"
         (ROOT / path).write_text(new, encoding="utf-8")
 
 
