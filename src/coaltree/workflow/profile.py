@@ -139,9 +139,11 @@ class ProfiledColumn:
             sums = np.column_stack([own.sizes, own.sizes * own.means])
             total = sums.sum(axis=0)
             self.n_observed = own.sizes
-            self.center, self.elsewhere = (
-                np.where(part.sizes > 0, center + sd * part.means, np.nan) for part in (own, rest)
-            )
+            ends = (days.min(), days.max()) if len(days) else (0.0, 0.0)
+            with np.errstate(over="ignore"):  # rounding can carry the mean of the largest floats beyond them
+                self.center, self.elsewhere = (
+                    np.where(part.sizes > 0, np.clip(center + sd * part.means, *ends), np.nan) for part in (own, rest)
+                )
             self.spread = sd * np.sqrt(_ratio(own.scatters, own.sizes))
         self.center = np.where(self.n_observed > 0, self.center, np.nan)
         self.differences = differences(sums, total, n_categories)
