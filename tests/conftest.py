@@ -65,7 +65,7 @@ def few_replicates():
 def short_chains(few_replicates):
     """Draw few trees for predictions, by short chains: for tests of what is done with them, not of how good they are."""
     from coaltree.inference import posterior_draws
-    from coaltree.predict import predictor
+    from coaltree.predict import hidden_cells, predictor
     from coaltree.report import held_out
 
     with pytest.MonkeyPatch.context() as patch:
@@ -79,6 +79,7 @@ def short_chains(few_replicates):
             patch.setattr(posterior_draws, name, value)
         patch.setattr(held_out, "MAX_DRAWS", 1)  # of those that rows are left out of
         patch.setattr(held_out, "MAX_LEAVES", 300)  # many rows are left out at once
+        patch.setattr(hidden_cells, "N_FOLDS", 3)
         patch.setattr(predictor, "N_SAMPLE_FOLDS", 5)
         yield
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import coaltree as ct
+from coaltree.predict import hidden_cells
 from coaltree.predict.outliers import OutlierScorer, find_limit
 from coaltree.predict.predictor import Predictor
 from coaltree.tree.edit import without_leaves
@@ -78,8 +79,9 @@ def test_wrong_contamination_is_refused(value):
         ct.CoalescentOutlierDetector(contamination=value).fit([[0.0], [1.0], [2.0]])
 
 
-def test_scores_are_densities_of_left_out_rows_with_more_noise():
-    """With up to ten rows, each is left out alone; the noise of the processes is written out."""
+def test_scores_are_densities_of_left_out_rows_with_more_noise(monkeypatch):
+    """Each row is left out alone; the noise of the processes is written out."""
+    monkeypatch.setattr(hidden_cells, "N_FOLDS", 8)
     tree, process = ct.simulate_tree(8, random_state=3), ct.OrnsteinUhlenbeck(0.7, 0.2, 1.5, 0.1)
     X = process.simulate(tree, random_state=4, n_columns=2)
     predictor = Predictor.from_trees([tree], np.ones(1), X, process)
