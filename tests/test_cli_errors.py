@@ -197,6 +197,7 @@ CASES = [
     Case("score - t.csv", "standard input model", stdin=b"garbage"),
     Case("score - -", "MODEL TABLE standard input"),
     Case("score imputer.coaltree t.csv", "imputer.coaltree CoalescentImputer model"),
+    Case("score detector.coaltree t.csv", "detector.coaltree CoalescentOutlierDetector outliers --model"),
     Case("score model.coaltree t.csv --json -o -", "--output --json standard output"),
     Case("score model.coaltree t.csv -o t.csv", "t.csv itself"),
     Case("score model.coaltree t.csv -o ./model.coaltree", "model.coaltree itself"),
@@ -330,6 +331,7 @@ def models(tmp_path_factory):
     frame = pl.read_csv(TEXT.encode(), null_values=["NA", "?"]).drop("id")
     ct.CoalescentClustering().fit(frame).save(folder / "model.coaltree")
     ct.CoalescentImputer().fit(frame).save(folder / "imputer.coaltree")
+    ct.CoalescentOutlierDetector().fit(frame).save(folder / "detector.coaltree")
     ct.CoalescentClustering().fit(frame.select("x", "y").to_numpy()).save(folder / "array.coaltree")
     return folder
 

@@ -100,6 +100,9 @@ def read_model_record(path: Path) -> tuple[ModelRecord, str]:
     return read_model_record(path), str(path)
 
 
+_PURPOSES = {"CoalescentImputer": "fills cells", "CoalescentOutlierDetector": "is for coaltree outliers --model"}
+
+
 def load_clustering(path: Path) -> FittedModel:
     """Read a fitted model with flat clusters."""
     from ..persist.model import restore_model
@@ -108,8 +111,8 @@ def load_clustering(path: Path) -> FittedModel:
     model = restore_model(record, source)
     if model.labels is None:
         raise InputError(
-            f"{source} holds a {record.estimator}, which fills cells and has neither densities nor clusters: use a "
-            "model.coaltree of coaltree fit, or of a CoalescentClustering."
+            f"{source} holds a {record.estimator}, which {_PURPOSES[record.estimator]} and has neither densities nor "
+            "clusters: use a model.coaltree of coaltree fit, or of a CoalescentClustering."
         )
     return model
 
