@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import coaltree as ct
@@ -212,4 +213,17 @@ def test_cells_whose_squares_are_no_floats_are_refused_by_column(process, size):
 def test_square_symmetric_table_is_no_matrix_of_distances(recwarn):
     """SciPy warns of tables that look like one."""
     assert ct.baselines.linkage_tree(1 - np.eye(3)).heights.tolist() == pytest.approx([0, 0, 0, 2**0.5, 2**0.5])
+    assert not recwarn.list
+
+
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+def test_minimum_size_beyond_integers_is_that_of_all_rows():
+    assert ct.CoalescentClustering(n_clusters=2, min_cluster_size=1e300).fit(TABLE).n_clusters_ == 2
+
+
+def test_lazy_frame_is_refused_before_its_columns_are_read(recwarn):
+    with pytest.raises(TypeError, match="collect"):
+        ct.CoalescentClustering().fit(pl.LazyFrame({"a": [1.0, 2.0]}))
+    with pytest.raises(InputError):
+        ct.greedy(pl.LazyFrame({"a": [1.0, 2.0]}), ct.Brownian())
     assert not recwarn.list
