@@ -52,7 +52,7 @@ def diffusion_columns(white: FloatArray, log_scales: FloatArray, noise: FloatArr
     observed = ~np.isnan(white)
     complete = bool(observed.all())
     counts = np.maximum(observed.sum(axis=0), 1)
-    with np.errstate(over="ignore"):  # such sizes are refused below
+    with np.errstate(over="ignore", invalid="ignore"):  # such sizes are refused below
         means = np.where(observed, white, 0.0).sum(axis=0) / counts
     centred = np.where(observed, white - means, 0.0)  # nothing depends on the origin, and differences are exact
     check_size(centred)
@@ -88,7 +88,7 @@ def least_noise(variance: ArrayLike) -> FloatArray:
 def check_size(centred: FloatArray) -> None:
     """Raise for columns so wide or so narrow that squares overflow or underflow."""
     largest = np.abs(centred).max(axis=0)
-    wrong = (largest >= MAX_VALUE) | ((largest > 0) & (largest <= MIN_VALUE))
+    wrong = ~((largest == 0) | ((largest > MIN_VALUE) & (largest < MAX_VALUE)))  # also what is NaN, by overflow
     if np.any(wrong):
         column = int(np.argmax(wrong))
         raise InputError(

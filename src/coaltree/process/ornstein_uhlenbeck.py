@@ -386,7 +386,7 @@ class OrnsteinUhlenbeckSampler(GaussianSampler[OrnsteinUhlenbeck]):
 
 
 def _means(white: FloatArray, observed: NDArray[np.bool_]) -> FloatArray:
-    with np.errstate(over="ignore"):  # `_check_distance` refuses such sizes
+    with np.errstate(over="ignore", invalid="ignore"):  # `_check_distance` refuses such sizes
         return np.asarray(np.where(observed, white, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1))
 
 
