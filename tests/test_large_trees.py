@@ -50,7 +50,7 @@ def same_partition(a, b):
 
 
 def test_newick_round_trip_of_large_trees(tree):
-    back = Tree.from_newick(tree.to_newick())
+    back = Tree.from_newick(tree.to_newick(quote_names=True))
     np.testing.assert_allclose(back.merge_heights, tree.merge_heights, rtol=1e-9)
     # The text has the leaves as they are drawn, and a tree is the stretches of leaves below its merges.
     assert back.leaf_names == tuple(NAMES[leaf] for leaf in tree.leaf_order.tolist())
