@@ -1,5 +1,7 @@
 """The exponential of the kernels, against numpy's."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ def decay_sites(rates, g):
     """What columns of some rates keep and lose over a path, by a forest of such columns."""
     X = np.zeros((1, len(rates)))
     forest = ct.Multinomial(rates, [[0.5, 0.5]] * len(rates)).forest(X, 1, patterns=False)
-    scratch = op.Rows(len(rates))
+    scratch = op.Rows(SimpleNamespace(n_sites=len(rates), n_real=0, chain=np.empty((0, 0))))
     op.set_decay(forest, scratch, g, 1, 2)
     rows = np.asarray(scratch.rows)
     return rows[1], rows[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -143,7 +144,7 @@ def test_weighted_sum_of_logs(share, power):
         forest = layout.make_forest([replace(own, weight=weights)], 5, patterns=False)
         forest.set_power(power)
         assert np.asarray(forest.site_weight) == pytest.approx(power * weights)
-        scratch = op.Rows(n)
+        scratch = op.Rows(SimpleNamespace(n_sites=n, n_real=0, chain=np.empty((0, 0))))
         for spread in (0.5, 30.0, 200.0):
             values = np.exp(rng.normal(0, spread, n))
             values[5] = values[5] if lightest else 0.0

@@ -1,5 +1,7 @@
 """Messages over the states of categorical columns, against the formulas state by state."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -112,7 +114,7 @@ def test_impossible_place_at_zero_distance_has_probability_zero():
 @pytest.mark.parametrize("spread", [0.5, 30.0, 200.0])
 def test_sum_of_logs_handles_any_scale(n, spread):
     values = np.exp(np.random.default_rng(n).normal(0, spread, n))
-    scratch = op.Rows(n)
+    scratch = op.Rows(SimpleNamespace(n_sites=n, n_real=0, chain=np.empty((0, 0))))
     np.asarray(scratch.rows)[1] = values
     assert op.sum_of_logs(scratch, 1, 2, n) == pytest.approx(np.sum(np.log(values)), rel=1e-12, abs=1e-12)
     np.asarray(scratch.rows)[1, 0] = 0.0

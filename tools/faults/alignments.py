@@ -426,9 +426,7 @@ def case(rng: Rng, folder: Path) -> Outcome:
 
 def _compare(frame: object, data: Alignment, is_nexus: bool, subject: str) -> None:
     """Fail unless a frame has the cells of an alignment."""
-    has_blanks = is_nexus and not data.is_quoted
-    taxa = [taxon.replace("_", " ") if has_blanks and quote(taxon) == taxon else taxon for taxon in data.taxa]
-    check(list(frame.index) == taxa, f"{subject} has the taxa {list(frame.index)}, not {taxa}")
+    check(list(frame.index) == [*data.taxa], f"{subject} has the taxa {list(frame.index)}, not {data.taxa}")
     check(frame.shape[1] == data.width, f"{subject} has {frame.shape[1]} characters, not {data.width}")
     for j, (name, column) in enumerate(frame.items()):
         for k, cell in enumerate(column):

@@ -62,7 +62,7 @@ class Ordered(Multinomial):
     >>> tree = ct.Tree.from_newick("(a:0.3,b:0.3);")
     >>> process = ct.Ordered(equilibrium=[[0.2, 0.2, 0.2, 0.2, 0.2]])
     >>> [round(process.log_likelihood(tree, [[0], [k]]), 2) for k in range(5)]
-    [-2.24, -2.76, -3.52, -4.42, -5.69]
+    [-2.29, -3.0, -3.55, -4.17, -5.38]
     """
 
     kind = "ordered"

@@ -31,7 +31,7 @@ def describe_numbers(column: RealColumn) -> list[str]:
     Examples
     --------
     >>> describe_numbers(RealColumn("day", 0, np.array([20200106.0, 20191231.0, np.nan])))[0][:62]
-    "Column 'day' holds dates as whole numbers, such as 20200106, an"
+    "Column 'day' holds dates as whole numbers, such as 20200106, a"
     """
     values = column.values[~np.isnan(column.values)]
     if column.declared or column.time or not len(values) or np.any(values % 1):
