@@ -229,13 +229,16 @@ def test_principal_points_keep_the_largest_variances(shape):
     assert spread.max() < 1e-5  # few cells are equal in single precision
 
 
-def test_copies_of_yes_and_no_lack_as_much_as_one():
-    """A column and its negative are one coordinate with twice the variance, which lacks twice as much."""
-    cells = np.random.default_rng(0).integers(0, 2, size=(50, 1)).astype(float)
-    tree = ct.simulate_tree(50, 0)
-    one, both = (principal_points(tree, X, X, process_over(X), 1.0, 4) for X in (cells, np.hstack([cells, -cells])))
-    np.testing.assert_allclose(both[0] ** 2, 2 * one[0] ** 2, rtol=1e-6)
-    np.testing.assert_allclose(both[1], 2 * one[1], rtol=1e-6)
+@pytest.mark.parametrize("n_levels", [2, 4])
+def test_states_of_a_column_lack_together(n_levels):
+    """Coordinates of n states have n - 1 dimensions, which together lack what all n coordinates do."""
+    X = np.repeat(np.arange(float(n_levels)), 25)[:, None]
+    process = ct.Multinomial(noise=0.1).resolve(X)
+    points, spread, _ = principal_points(ct.simulate_tree(len(X), 0), X, X, process, 1.0, n_levels)
+    end = stats.norm.isf(1 / n_levels)
+    below, above = stats.truncnorm(-np.inf, end).var(), stats.truncnorm(end, np.inf).var()
+    lacking = ((n_levels - 1) * below + above) / n_levels
+    assert spread.sum() == pytest.approx((points**2).sum() * lacking, rel=1e-4)
 
 
 # -- clusters of tables ------------------------------------------------------------------------------------------------
@@ -245,14 +248,21 @@ def fitted(X, **parameters):
     return ct.CoalescentClustering(**parameters).fit(X)
 
 
-@pytest.mark.parametrize("kind", ["Gaussian 60 x 10", "uniform 60 x 10", "Gaussian 200 x 5", "coins 400 x 5"])
+@pytest.mark.parametrize(
+    "kind", ["Gaussian 60 x 10", "uniform 60 x 10", "Gaussian 200 x 5", "coins 400 x 5", "levels 400 x 2"]
+)
 def test_noise_of_any_kind_is_one_cluster(kind):
     """In benchmarks/cuts.py none of 20 tables of each kind is cut."""
     name, n, _, columns = kind.split()
     for seed in range(4):
         rng = np.random.default_rng(1000 + seed)
         shape = int(n), int(columns)
-        X = {"Gaussian": rng.normal(size=shape), "uniform": rng.random(shape), "coins": rng.random(shape) < 0.5}[name]
+        X = {
+            "Gaussian": rng.normal(size=shape),
+            "uniform": rng.random(shape),
+            "coins": rng.random(shape) < 0.5,
+            "levels": rng.choice(list("abcd"), size=shape),
+        }[name]
         assert fitted(X).n_clusters_ == 1
 
 

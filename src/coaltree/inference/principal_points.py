@@ -4,12 +4,11 @@ They come from the points that the process gives to the neighbour search. Two ki
 A *missing* cell is described by the nearest clade in which enough rows have the column: it gets their mean, and their variance
 counts as spread. *Equal* cells stand for a stretch of values. If the cells of a column came from a normal distribution, those of
 a value that a share p of them has would lie in a stretch of probability p, and the variance within it counts as spread. So the
-combinations of a few yes/no columns are no clusters, and whole numbers are no peaks.
+combinations of a few columns of categories are no clusters, and whole numbers are no peaks.
 """
 
 from __future__ import annotations
 
-import math
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -24,6 +23,8 @@ FloatArray = NDArray[np.float64]
 MIN_DONORS = 10  # rows of a clade that describe a missing cell, as many as fill it for the search
 MAX_GRAM = 500  # columns or rows, up to which the matrix of all products is made
 LEAST_TIE = 1e-3  # share of the cells of a column, below which equal ones lack next to nothing
+# `python benchmarks/cuts.py` needs no more: of a state, the coordinates of all others are nearly equal.
+APART = 3.0  # times as far from each other are two groups of equal cells as cells within them
 LEAST_SHARE = 1e-9  # of the largest variance, below which a component is rounding
 
 
@@ -58,29 +59,24 @@ def principal_points(
     columns: list[FloatArray] = []
     lacking: list[FloatArray] = []
     moves: list[FloatArray] = []  # of extreme cells
-    previous = np.full(len(X), np.nan)
-    parts = [process.lineage_points(process.forest(table, len(X)), len(X), height) for table in tables]
-    for coordinates, *others in zip(*parts, strict=True):
+    forests = [process.forest(table, len(X)) for table in tables]
+    parts = [process.lineage_points(forest, len(X), height) for forest in forests]
+    first_state = 0  # coordinates of real columns come first
+    for k, (coordinates, *others) in enumerate(zip(*parts, strict=True)):
         column = coordinates.astype(np.float64)
         known = ~np.isnan(column)
         if not known.any():
             continue
-        variance = float(column[known].var())
-        if _are_opposites(column, previous):  # those of yes and no: what one lacks, the other lacks as well
-            ratio = variance / float(previous[known].var())
-            columns[-1] *= math.sqrt(1 + ratio)
-            lacking[-1] *= 1 + ratio
-            previous = np.full(len(X), np.nan)
-            continue
-        previous = column
         lost = np.zeros(len(column))
-        lost[known] = variance * _lost_variance(column[known])
+        lost[known] = float(column[known].var()) * _lost_variance(column[known], k >= forests[0].n_real)
+        first_state += k < forests[0].n_real
         if not known.all():
             column, lost[~known] = _fill(tree, column, known)
         columns.append(column - column.mean())
         lacking.append(lost)
         moves += [np.nan_to_num(other - coordinates).astype(np.float64) for other in others]
     points, spread = (np.array(part, dtype=np.float64).reshape(-1, tree.n_leaves) for part in (columns, lacking))
+    spread[first_state:] /= _own_shares(points[first_state:])[:, None]
     axes = _principal_axes(points, n_dimensions)
     near = np.ascontiguousarray(points.T @ axes)
     far = near + np.array(moves).T @ axes if moves else near
@@ -104,18 +100,28 @@ def _principal_axes(points: FloatArray, n_dimensions: int) -> FloatArray:
     return axes
 
 
-def _are_opposites(column: FloatArray, other: FloatArray) -> bool:
-    """Return whether a column is the negative of another in other units, up to the rounding of single precision."""
-    known = ~np.isnan(column)
-    if not np.array_equal(known, ~np.isnan(other)):
-        return False
-    a, b = (part[known] - part[known].mean() for part in (column, other))
-    return float(a @ b) < -(1 - 1e-9) * math.sqrt(float(a @ a) * float(b @ b))
+def _own_shares(points: FloatArray) -> FloatArray:
+    """Return the share of each centred column that does not follow from other ones, such as those of the same categories.
+
+    What one of them lacks, the others lack as well: independent errors would leave the directions in which columns vary.
+    """
+    shares = np.ones(len(points))
+    size = int(np.clip(points.shape[1] // 2, 2, MAX_GRAM))  # more columns depend on each other by chance
+    for first in range(0, len(points), size):
+        block = points[first : first + size]
+        values, vectors = np.linalg.eigh(block @ block.T)
+        varies = values > max(LEAST_SHARE * values.max(initial=0.0), np.finfo(float).tiny)
+        shares[first : first + size] = (vectors[:, varies] ** 2).sum(axis=1)
+    return np.where(shares > LEAST_SHARE, shares, 1.0)
 
 
-def _lost_variance(cells: FloatArray) -> FloatArray:
+def _lost_variance(cells: FloatArray, is_state: bool = False) -> FloatArray:
     """Return, for each cell, the variance of a standard normal variable within the stretch of its value, eq. (10.7)."""
-    _, inverse, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    values, inverse, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    gaps = np.diff(values)
+    if is_state and len(values) > 2 and gaps.max() > APART * (gaps.sum() - gaps.max()):
+        inverse = (inverse > gaps.argmax()).astype(np.intp)
+        counts = np.bincount(inverse)
     lost, normal = np.zeros(len(counts)), NormalDist()
     last = np.cumsum(counts)
     for group in np.flatnonzero(counts > max(1, LEAST_TIE * len(cells))).tolist():
