@@ -254,3 +254,16 @@ def test_extreme_cells_give_finite_numbers():
     assert np.isfinite(model.profile().evidence).all()
     assert model.profile(n_columns=1).column.tolist() == ["x0", "x0"]
     assert np.isfinite(model.explain([5, 6]).log_ratio).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*depends on no other column")
+def test_columns_that_were_left_out_of_the_tree_have_their_cells():
+    rng = np.random.default_rng(0)
+    groups = np.repeat([0, 1], 100)
+    frame = pd.DataFrame({"a": 6 * groups + rng.normal(size=200), "b": 6 * groups + rng.normal(size=200)})
+    frame["city"] = rng.choice(["Rome", "Oslo", "Bonn"], 200)
+    model = ct.CoalescentClustering().fit(frame)
+    cities = model.profile().query("column == 'city'")
+    assert model.parameters_["city"]["signal"] < 0.2
+    assert cities["missing"].tolist() == [0, 0]
+    assert cities["typical"].tolist() == [frame["city"][model.labels_ == k].mode()[0] for k in range(2)]

@@ -377,7 +377,7 @@ class FittedModel:
     def profile(self) -> Profile:
         """Every column in every cluster."""
         assert self.labels is not None
-        return Profile(encoded_columns(self.encoding), self.matrix, self.tree_matrix, self.labels)
+        return Profile(encoded_columns(self.encoding), self.matrix, self.tree_table.shortened, self.labels)
 
     def explain(self, rows: Iterable[object], n_columns: int | None = None) -> dict[str, list[Any]]:
         """Return why rows of the fit, given by their numbers or names, are in their clusters; see `Profile.explain`."""
