@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -83,6 +84,23 @@ def print_json(facts: Mapping[str, Any]) -> None:
 def to_records(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """Return the rows of a table given as columns."""
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
+def write_rows(
+    columns: Mapping[str, Sequence[Any]], facts: Mapping[str, Any], output: Path | None, as_json: bool, notes: Notes
+) -> None:
+    """Write the csv, or the facts with its rows as JSON, or both."""
+    from ..persist.result_files import csv_text
+
+    columns = {
+        name: [str(cell) if isinstance(cell, date) else cell for cell in cells] for name, cells in columns.items()
+    }
+    if output is not None or not as_json:
+        write_results({output: csv_text(columns)})
+    if as_json:
+        rows = to_records(columns)
+        written = None if output is None else str(output)
+        print_json({"n_rows": len(rows), **facts, "rows": rows, "output": written, "remarks": notes.sentences})
 
 
 def draw_trees(model: FittedModel, notes: Notes) -> None:

@@ -14,13 +14,11 @@ from .app import Notes, app, progress_bar, report_errors, suppress_output
 from .io import (
     check_output,
     locate_table,
-    print_json,
     read_file_arguments,
     read_model_record,
     read_new_table,
     read_table,
-    to_records,
-    write_results,
+    write_rows,
 )
 from .options import (
     MODEL,
@@ -125,13 +123,7 @@ def outliers(
             detector, names, matrix = _load(model, source, parameters, settings, notes)
         with suppress_output(quiet), notes.time_step("scoring"), notes.capture_warnings():
             facts, columns = _score(detector, matrix, names, cells)
-        from ..persist.result_files import csv_text
-
-        if output is not None or not as_json:
-            write_results({output: csv_text(columns)})
-        if as_json:
-            written = None if output is None else str(output)
-            print_json(facts | {"rows": to_records(columns), "output": written, "remarks": notes.sentences})
+        write_rows(columns, facts, output, as_json, notes)
         for name, reason in _listed(columns):
             notes.say(f"{name}: {reason}")
         more = facts["n_outliers"] - MAX_LISTED

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import date
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,8 +27,8 @@ from .io import (
     read_file_arguments,
     read_new_table,
     read_tree_file,
-    to_records,
     write_results,
+    write_rows,
 )
 from .options import (
     NO_RULES,
@@ -103,7 +102,7 @@ def score(
                 notes.add(describe_rows(fitted, rows, names, densities, "log density is 0"))
         mean = float(densities.mean())
         columns = {"row": names, "log_density": densities.tolist()}
-        _write_rows(columns, {"mean_log_density": mean}, output, as_json, notes)
+        write_rows(columns, {"mean_log_density": mean}, output, as_json, notes)
         notes.say(f"mean log density {mean:.6g} over {count(len(densities), 'row')}")
 
 
@@ -148,7 +147,7 @@ def place(
                 names = names or list(placements.row_names)
                 notes.add(describe_rows(fitted, rows, names, placements.log_density, "place is that of the prior"))
         columns = placements.columns() | {"row": names}
-        _write_rows(columns, {"level": level}, output, as_json, notes)
+        write_rows(columns, {"level": level}, output, as_json, notes)
         notes.say(f"placed {count(len(placements), 'row')}")
 
 
@@ -180,23 +179,6 @@ def _load_model_and_rows(
     return model, None if file.row_names is None else list(file.row_names), rows
 
 
-def _write_rows(
-    columns: Mapping[str, Sequence[Any]], facts: Mapping[str, Any], output: Path | None, as_json: bool, notes: Notes
-) -> None:
-    """Write the csv, or the facts with its rows as JSON, or both."""
-    from ..persist.result_files import csv_text
-
-    columns = {
-        name: [str(cell) if isinstance(cell, date) else cell for cell in cells] for name, cells in columns.items()
-    }
-    if output is not None or not as_json:
-        write_results({output: csv_text(columns)})
-    if as_json:
-        rows = to_records(columns)
-        written = None if output is None else str(output)
-        print_json({"n_rows": len(rows), **facts, "rows": rows, "output": written, "remarks": notes.sentences})
-
-
 @app.command(epilog="Example: coaltree profile results/model.coaltree --columns 3")
 def profile(
     model: ModelArgument,
@@ -222,7 +204,7 @@ def profile(
             fitted = _load_model(model, notes)
             lines = fitted.profile.lines(columns)
         facts = {"n_rows": fitted.tree.n_leaves, "n_clusters": fitted.n_clusters}
-        _write_rows(lines, facts, output, as_json, notes)
+        write_rows(lines, facts, output, as_json, notes)
         notes.say(f"{count(fitted.n_clusters, 'cluster')}, {count(len(fitted.profile.columns), 'column')}")
 
 
@@ -289,7 +271,7 @@ def explain(
         from ..workflow.profile import SIZE
 
         n_rows = lines["column"].count(SIZE)
-        _write_rows(lines, {"n_rows": n_rows}, output, as_json, notes)
+        write_rows(lines, {"n_rows": n_rows}, output, as_json, notes)
         notes.say(f"explained {count(n_rows, 'row')}")
 
 

@@ -201,25 +201,25 @@ class Profile:
     columns : sequence of EncodedColumn
     matrix : ndarray of shape (n_rows, n_columns)
         The encoded table.
-    tree_matrix : ndarray of shape (n_rows, n_columns)
-        The same as the tree and its clusters see it, with extreme cells nearer.
+    shortened : ndarray of shape (n_rows, n_columns)
+        The same with extreme cells nearer to the others, as the tree and its clusters see them.
     labels : ndarray of int, shape (n_rows,)
         Clusters; -1 for outliers.
     """
 
     def __init__(
-        self, columns: Sequence[EncodedColumn], matrix: FloatArray, tree_matrix: FloatArray, labels: IntArray
+        self, columns: Sequence[EncodedColumn], matrix: FloatArray, shortened: FloatArray, labels: IntArray
     ) -> None:
         self.n_clusters = int(labels.max()) + 1
         self.labels = labels
-        self._matrix, self._tree_matrix = matrix, tree_matrix
+        self._matrix, self._shortened = matrix, shortened
         groups = np.where(labels < 0, self.n_clusters, labels)
         self.sizes = np.bincount(groups, minlength=self.n_clusters)
         self.columns = [
             ProfiledColumn(
                 column,
                 own_values(column, matrix[:, column.position]),
-                _known_cells(column, tree_matrix[:, column.position]),
+                _known_cells(column, shortened[:, column.position]),
                 groups,
                 len(self.sizes),
             )
@@ -232,7 +232,7 @@ class Profile:
         groups = np.where(self.labels < 0, self.n_clusters, self.labels)
         totals = np.zeros(len(groups))
         for column in self.columns:
-            cells = column.encoded(self._tree_matrix)
+            cells = column.encoded(self._shortened)
             densities, known = column.clusters.log_predictive(cells, groups, leave_out=True), ~np.isnan(cells)
             means = np.bincount(groups[known], densities[known], len(self.sizes)) / np.maximum(column.n_observed, 1)
             totals[known] += (densities - means[groups])[known]
@@ -298,7 +298,7 @@ class Profile:
         -------
         dict of str to list
         """
-        seen = self._as_tree_cells(matrix) if in_fit is None else self._tree_matrix[in_fit]
+        seen = self._as_tree_cells(matrix) if in_fit is None else self._shortened[in_fit]
         seen = np.where(labels[:, None] < 0, matrix, seen)  # how far outside of clusters a cell is
         next_best, ratios = self._log_ratios(seen, labels, in_fit is not None)
         fields = ("row", "cluster", "next_cluster", "column", "value", "typical", "typical_next", "log_ratio")
@@ -348,13 +348,11 @@ class Profile:
     def _as_tree_cells(self, matrix: FloatArray) -> FloatArray:
         """Return encoded new rows with extreme cells nearer to the others, as in the rows of the fit."""
         moved = matrix.copy()
-        for j in np.flatnonzero(
-            (self._matrix != self._tree_matrix).any(axis=0) & (self._matrix is not self._tree_matrix)
-        ):
+        for j in np.flatnonzero((self._matrix != self._shortened).any(axis=0) & (self._matrix is not self._shortened)):
             known = ~np.isnan(self._matrix[:, j])
             before, first = np.unique(self._matrix[known, j], return_index=True)
             nearest = np.clip(matrix[:, j], before[0], before[-1])
-            moved[:, j] = np.interp(nearest, before, self._tree_matrix[known, j][first]) + (matrix[:, j] - nearest)
+            moved[:, j] = np.interp(nearest, before, self._shortened[known, j][first]) + (matrix[:, j] - nearest)
         return moved
 
 
